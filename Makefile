@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Each target does its own set-up. `make` alone lists them.
+.PHONY: help demo rig test lint unit molecule docs lock clean
+PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: ## a simulated Proxmox host, one deploy through it, a model that answers
+	@tools/demo
+
+rig: ## only the simulated host; then: ansible-playbook deploy.yml
+	@tools/setup system
+	@tools/setup python
+	@molecule/rig/rig up
+
+test: ## lint, unit tests and Molecule; ends with one line that counts
+	@tools/setup system
+	@tools/setup dev
+	@python tools/test.py lint unit molecule
+
+lint unit molecule: ## one part of the tests
+	@tools/setup system
+	@tools/setup dev
+	@python tools/test.py $@
+
+docs: ## docs/findings.md from the catalogue of findings
+	@tools/setup python
+	@python tools/findings_doc.py > docs/findings.md
+
+lock: ## requirements*.lock from requirements*.in
+	@tools/setup dev
+	@for name in requirements requirements-dev; do \
+	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$name.in -o $$name.lock; \
+	done
+
+clean: ## take away everything but the cache and .venv
+	@tools/clean

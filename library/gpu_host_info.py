@@ -1,0 +1,180 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: (c) 2026, Slipway contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""NVIDIA GPUs, driver and device nodes of a node or guest, as facts and findings."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: gpu_host_info
+short_description: NVIDIA GPUs, driver and device nodes of a node or guest
+version_added: "0.1.0"
+description:
+  - Tells which NVIDIA GPUs are here, whether the driver's kernel part and user part fit each other, whether the device
+    nodes lead to the loaded driver and can be opened, and whether C(nvidia_uvm) has HMM off, now and at the next load.
+  - Reads C(/proc), C(/sys), C(/dev) and C(/etc) only. Needs no library or program on the target, and changes nothing.
+  - With O(cuda=true) it also initialises CUDA, in a child process with a hard limit. This is the only proof that CUDA
+    works; C(nvidia-smi) does without half of what it needs.
+  - Each known fault comes back as a finding with its remedy. What could not be checked is C(unknown), never good.
+author:
+  - Slipway contributors
+options:
+  cuda:
+    description:
+      - Initialise CUDA in a child process and ask it for its devices. Brings up GPUs that nothing else uses.
+    type: bool
+    default: false
+  expected_gpus:
+    description:
+      - PCI addresses of GPUs that must be usable here, such as C(0000:01:00.0) or C(01:00.0).
+      - On a node every GPU of the driver is expected in any case. In a guest nothing is but these, since a container
+        sees the node's whole list, and not what it was meant to get.
+    type: list
+    elements: str
+    default: []
+  place:
+    description:
+      - Whether this is the machine that owns the GPUs (V(node)) or a container on it (V(guest)).
+      - V(auto) takes a user namespace for a guest, and any other container too unless it is a Proxmox node itself.
+    type: str
+    choices: [auto, node, guest]
+    default: auto
+  timeout_seconds:
+    description:
+      - How long opening the device nodes may take, and again how long CUDA may take, before they count as hung.
+    type: int
+    default: 60
+attributes:
+  check_mode:
+    description: Can run in check mode and tell what it would without it.
+    support: full
+  diff_mode:
+    description: There is nothing to differ; the module never changes anything.
+    support: none
+"""
+
+EXAMPLES = r"""
+- name: See what a node has
+  gpu_host_info:
+  register: host
+
+- name: Prove CUDA in a guest that was given two GPUs
+  gpu_host_info:
+    cuda: true
+    expected_gpus: ["0000:01:00.0", "0000:02:00.0"]
+  register: guest
+  failed_when: guest.findings | selectattr('severity', 'in', ['fail', 'unknown']) | list | length > 0
+"""
+
+RETURN = r"""
+place:
+  description: C(node) or C(guest), as given or found out.
+  returned: success
+  type: str
+gpus:
+  description: GPUs in the order of their PCI addresses. In a guest only those whose device node was passed in.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    bus_id: {description: PCI address in lower case with a four-digit domain., type: str, sample: "0000:01:00.0"}
+    minor: {description: The driver's number of the GPU, none if the driver does not have it., type: int}
+    device: {description: Its device node by that number, whether it exists or not., type: str, sample: /dev/nvidia0}
+    name: {description: Model., type: str, sample: NVIDIA RTX PRO 6000 Blackwell Server Edition}
+    uuid: {description: UUID, none until the GPU has been initialised., type: str}
+    excluded: {description: Whether the driver was told to leave it alone., type: bool}
+    driven: {description: Whether NVIDIA's driver has it., type: bool}
+    pci_driver: {description: Kernel driver bound to it, type: str, sample: nvidia}
+    vendor_id: {description: PCI vendor., type: str, sample: "0x10de"}
+    device_id: {description: PCI device., type: str, sample: "0x2bb5"}
+    numa_node: {description: NUMA node, none if the firmware does not tell., type: int}
+    link:
+      description: C(speed_gts), C(width), C(max_speed_gts), C(max_width) of the PCIe link; the speed is low when idle.
+      type: dict
+    memory_mib: {description: Memory as CUDA tells, none without O(cuda=true)., type: int}
+    sm: {description: Compute capability as one number, none without O(cuda=true)., type: int, sample: 120}
+driver:
+  description:
+    - C(loaded), C(kernel_version), C(open_kernel_module), C(user_version), C(user_library) (the path where the dynamic
+      loader finds it) and C(parameters) (of the kernel module). None is what could not be learnt.
+  returned: success
+  type: dict
+uvm:
+  description:
+    - C(loaded), C(disable_hmm) (of the loaded module) and C(disable_hmm_on_disk) (what the next load will take, none
+      in a guest) of the module C(nvidia_uvm).
+  returned: success
+  type: dict
+devices:
+  description:
+    - NVIDIA's device nodes with C(path), C(major), C(minor), C(mode), C(uid), C(gid), C(opens) and C(expected_major).
+    - C(opens) is C(ok), the name of the error, C(hung), C(not a device) or C(not tried).
+  returned: success
+  type: list
+  elements: dict
+cmdline:
+  description: The kernel command line.
+  returned: success
+  type: str
+cuda:
+  description:
+    - None without O(cuda=true). Otherwise C(result) and C(name) of the last CUDA call (0 is success, none if it did not
+      return), C(call) (which that was), C(driver_version), C(devices) (how many), C(gpus), C(visible_devices), C(hung)
+      and C(error).
+  returned: success
+  type: dict
+findings:
+  description: What is wrong or could not be checked, each with C(id severity subject summary detail remedy reference).
+  returned: success
+  type: list
+  elements: dict
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.slipway.errors import SlipwayError, cannot
+from ..module_utils.slipway.gpu import faults, host, machine, userspace
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "cuda": {"type": "bool", "default": False},
+    "expected_gpus": {"type": "list", "elements": "str", "default": []},
+    "place": {"type": "str", "choices": ["auto", "node", "guest"], "default": "auto"},
+    "timeout_seconds": {"type": "int", "default": 60},
+}
+_RETURNED = ("place", "gpus", "driver", "uvm", "devices", "cmdline", "cuda")
+
+
+def run(
+    params: dict[str, t.Any], check_mode: bool = False, root: str = "/", library: str = userspace.LIBRARY
+) -> dict[str, t.Any]:
+    """Look and judge. ``check_mode`` makes no difference: nothing is ever changed.
+
+    ``root`` and ``library`` are where the machine's files and ``libcuda`` are. Raises ``SlipwayError`` for options
+    that make no sense.
+    """
+    try:
+        expected = [host.bus_id(address) for address in params["expected_gpus"]]
+    except ValueError as error:
+        raise cannot("read", "option 'expected_gpus'", "this host", str(error), "Give PCI addresses") from error
+    if params["timeout_seconds"] < 1:
+        raise cannot("read", "option 'timeout_seconds'", "this host", "it is below 1", "Give whole seconds from 1 up")
+    facts = machine.look(params["place"], params["cuda"], params["timeout_seconds"], root, library)
+    findings = [told.as_dict() for told in faults.faults(facts, expected)]
+    return {"changed": False, **{key: facts[key] for key in _RETURNED}, "findings": findings}
+
+
+def main() -> None:
+    """Build the module, run, exit."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, module.check_mode))
+    except SlipwayError as error:
+        module.fail_json(msg=str(error), findings=[told.as_dict() for told in error.findings])
+
+
+if __name__ == "__main__":
+    main()

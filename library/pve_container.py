@@ -1,0 +1,468 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: (c) 2026, Slipway contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A container of Proxmox VE and its state."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: pve_container
+short_description: A container of Proxmox VE
+version_added: "0.1.0"
+description:
+  - Makes a container as declared, keeps it so, starts, stops, restarts and destroys it, through the API of Proxmox VE.
+  - Compares values as Proxmox does. The order of options in a property string says nothing, what the server chose (a
+    MAC address, the size of a disk) is no difference unless it is declared, and taking an option away is one.
+  - Sends only what differs, with the digest of what it has read. An option that is not given is not touched. One that is
+    given empty (V(""), V([]), V({}), and V(0) for O(cores)) is unset; of O(net), O(devices) and O(mounts) only the
+    entries that are declared are ours, and no other is changed, renumbered or removed.
+  - A declaration that is right already costs three API calls.
+  - Runs on the controller, in an interpreter that has C(proxmoxer).
+author:
+  - Slipway contributors
+requirements:
+  - proxmoxer >= 2.3.0
+  - requests for O(api_backend=https)
+  - paramiko for O(api_backend=ssh_paramiko)
+options:
+  vmid:
+    description: Number of the container, the same in the whole cluster. There is no choosing of a free one, since that
+      would make another container in every run.
+    type: int
+    required: true
+  node:
+    description: Name of the Proxmox node that the container is on.
+    type: str
+    required: true
+  state:
+    description:
+      - V(present) makes or changes it and leaves it stopped or running as it is. V(started) and V(stopped) also see to
+        that; a container that does not stop in a minute is stopped hard.
+      - V(restarted) restarts it in every run, or starts it if it does not run.
+      - V(absent) stops and destroys it with its disks. Refused while it is protected.
+    type: str
+    choices: [present, started, stopped, restarted, absent]
+    default: present
+  ostemplate:
+    description: Template to make it from, such as V(local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst). Only for
+      creation, and needed for it.
+    type: str
+  storage:
+    description: Storage for disks that name none. Only for creation.
+    type: str
+  rootfs:
+    description: Root disk. Allocated at creation and never touched again; a difference is told as a warning.
+    type: dict
+    suboptions:
+      storage:
+        description: Storage to allocate it on.
+        type: str
+        required: true
+      size_gib:
+        description: Size in GiB.
+        type: int
+        required: true
+  unprivileged:
+    description: Whether root of the container is nobody on the node. Fixed at creation, where Proxmox's default is
+      V(true); a difference later is refused.
+    type: bool
+  ssh_public_keys:
+    description: Keys that may log in as root. Only for creation.
+    type: list
+    elements: str
+  hostname:
+    description: Host name.
+    type: str
+  cores:
+    description: Number of cores; V(0) for all of them.
+    type: int
+  memory_mib:
+    description: Memory in MiB.
+    type: int
+  swap_mib:
+    description: Swap in MiB.
+    type: int
+  net:
+    description: Network interfaces. Options of one that are not declared are taken away, but for the MAC address.
+    type: list
+    elements: dict
+    suboptions:
+      id:
+        description: Number of the interface in Proxmox, V(0) for C(net0).
+        type: int
+        required: true
+      name:
+        description: Name in the container.
+        type: str
+        required: true
+      bridge:
+        description: Bridge of the node.
+        type: str
+      ip:
+        description: IPv4 address with prefix length, V(dhcp) or V(manual).
+        type: str
+      gw:
+        description: IPv4 gateway.
+        type: str
+      ip6:
+        description: IPv6 address with prefix length, V(dhcp), V(auto) or V(manual).
+        type: str
+      gw6:
+        description: IPv6 gateway.
+        type: str
+      hwaddr:
+        description: MAC address; chosen by Proxmox if not given.
+        type: str
+      firewall:
+        description: Whether Proxmox's firewall rules apply.
+        type: bool
+      tag:
+        description: VLAN tag.
+        type: int
+      mtu:
+        description: MTU.
+        type: int
+      link_down:
+        description: Whether the link is down.
+        type: bool
+  features:
+    description: Feature flags, all of them. A token may set V(nesting) alone.
+    type: dict
+    suboptions:
+      nesting:
+        description: Let systemd in the container have namespaces of its own.
+        type: bool
+      keyctl:
+        description: Allow the keyctl system call.
+        type: bool
+      fuse:
+        description: Allow FUSE file systems.
+        type: bool
+      mknod:
+        description: Allow making some device nodes.
+        type: bool
+      mount:
+        description: File systems that may be mounted, separated by semicolons.
+        type: str
+      force_rw_sys:
+        description: Mount C(/sys) writable.
+        type: bool
+  devices:
+    description:
+      - Devices of the node to pass in. The number of C(devN) is the module's affair; a path keeps the one that it has.
+      - Only C(root@pam) may change these, see O(defer_root_only).
+    type: list
+    elements: dict
+    suboptions:
+      path:
+        description: Path on the node and in the container.
+        type: str
+        required: true
+      gid:
+        description: Group of the node, as numbered in the container.
+        type: int
+      uid:
+        description: Owner of the node, as numbered in the container.
+        type: int
+      mode:
+        description: Mode of the node, four octal digits in quotes such as V("0660").
+        type: str
+      deny_write:
+        description: Whether writing is denied.
+        type: bool
+  mounts:
+    description: Disks besides the root disk. Allocated where there is none at the path yet, never touched again.
+    type: list
+    elements: dict
+    suboptions:
+      path:
+        description: Where it is mounted in the container.
+        type: str
+        required: true
+      storage:
+        description: Storage to allocate it on.
+        type: str
+        required: true
+      size_gib:
+        description: Size in GiB.
+        type: int
+        required: true
+  onboot:
+    description: Whether it starts when the node boots.
+    type: bool
+  startup:
+    description: Order and delays of starting and stopping, such as V(order=2,up=30).
+    type: str
+  tags:
+    description: Tags, all of them.
+    type: list
+    elements: str
+  description:
+    description: Notes.
+    type: str
+  purge:
+    description: With O(state=absent), also remove it from backup and replication jobs and high availability.
+    type: bool
+    default: false
+  defer_root_only:
+    description:
+      - What to do with keys that only the literal C(root@pam) may set when the identity is another one.
+      - V(false) fails before the first write and names them. V(true) leaves them out and returns them in RV(deferred),
+        for a second call with O(api_backend=ssh_paramiko).
+    type: bool
+    default: false
+  timeout_seconds:
+    description: How long a task of Proxmox, such as creation, may take. A task that takes longer runs on.
+    type: int
+    default: 300
+  api_backend:
+    description: How to reach the API, over HTTPS with token or password, or as root over SSH with C(pvesh).
+    type: str
+    choices: [https, ssh_paramiko]
+    default: https
+  api_host:
+    description: Host name or address of a node. Falls back to E(PROXMOX_HOST).
+    type: str
+    required: true
+  api_port:
+    description: Port for O(api_backend=https). Falls back to E(PROXMOX_PORT).
+    type: int
+    default: 8006
+  api_user:
+    description: User with realm, such as V(deploy@pve). Falls back to E(PROXMOX_USER). Over SSH it is always C(root@pam).
+    type: str
+  api_password:
+    description: Password. Falls back to E(PROXMOX_PASSWORD).
+    type: str
+  api_token_id:
+    description: Name of the API token. Falls back to E(PROXMOX_TOKEN_ID).
+    type: str
+  api_token_secret:
+    description: Secret of the API token. Falls back to E(PROXMOX_TOKEN_SECRET).
+    type: str
+  validate_certs:
+    description: Whether the TLS certificate is verified. Falls back to E(PROXMOX_VALIDATE_CERTS).
+    type: bool
+    default: true
+  ca_path:
+    description: File with the CA of the cluster. Falls back to E(PROXMOX_CA_PATH).
+    type: path
+  api_ssh_port:
+    description: Port for O(api_backend=ssh_paramiko).
+    type: int
+    default: 22
+  api_ssh_private_key_file:
+    description: The one SSH key to use. Without it, an agent and the user's own keys are tried.
+    type: path
+  api_ssh_known_hosts_file:
+    description: The file with the host keys to trust, in place of the user's own. A key that is not in it is refused.
+    type: path
+  api_timeout_seconds:
+    description: How long one answer of the API may take; not to be mistaken for O(timeout_seconds).
+    type: int
+    default: 30
+attributes:
+  check_mode:
+    description: Can run in check mode and tell what it would do. What a running container would wait for with a restart
+      is foretold from what Proxmox can hot-plug.
+    support: full
+  diff_mode:
+    description: Shows the keys that change, as they are and as they will be.
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Keep a container for inference, with a token of few rights
+  pve_container:
+    api_host: pve1.example.com
+    api_user: deploy@pve
+    api_token_id: slipway
+    api_token_secret: "{{ vault_token_secret }}"
+    ca_path: files/pve-root-ca.pem
+    node: pve1
+    vmid: 101
+    hostname: infer1
+    ostemplate: local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst
+    rootfs: {storage: local-zfs, size_gib: 64}
+    cores: 16
+    memory_mib: 65536
+    net:
+      - {id: 0, name: eth0, bridge: vmbr0, ip: 192.0.2.21/24, gw: 192.0.2.1}
+    features: {nesting: true}
+    tags: [gpu, inference]
+    devices:
+      - {path: /dev/nvidia0, gid: 44, mode: "0660"}
+    defer_root_only: true
+  register: guest
+
+- name: Set what only root may set
+  pve_container:
+    api_backend: ssh_paramiko
+    api_host: pve1.example.com
+    node: pve1
+    vmid: 101
+    devices:
+      - {path: /dev/nvidia0, gid: 44, mode: "0660"}
+  when: guest.deferred | length > 0
+
+- name: Start it
+  pve_container:
+    api_host: pve1.example.com
+    node: pve1
+    vmid: 101
+    state: started
+"""
+
+RETURN = r"""
+container:
+  description: The container as it is after the module; in check mode one that does not exist has what was declared.
+  returned: success
+  type: dict
+  contains:
+    vmid:
+      description: Its number.
+      type: int
+      sample: 101
+    node:
+      description: The node that it is on.
+      type: str
+      sample: pve1
+    status:
+      description: One of V(running), V(stopped), V(absent).
+      type: str
+      sample: running
+    hostname:
+      description: Its host name, null if none is set.
+      type: str
+      sample: infer1
+    config:
+      description: Its configuration in force, keys and values as in the API.
+      type: dict
+      sample: {"cores": 16, "memory": 65536}
+    devices:
+      description: The devices passed in, each with C(key), C(path), C(gid), C(uid), C(mode), C(deny_write).
+      type: list
+      elements: dict
+pending:
+  description: Keys whose new value is in force only after a restart.
+  returned: success
+  type: list
+  elements: str
+  sample: ["features"]
+restart_required:
+  description: Whether it runs and something waits for a restart.
+  returned: success
+  type: bool
+deferred:
+  description: Keys that were left out, because only C(root@pam) may set them (O(defer_root_only)).
+  returned: success
+  type: list
+  elements: str
+  sample: ["dev0"]
+task:
+  description: UPID of the last task, null if there was none.
+  returned: success
+  type: str
+findings:
+  description: What was found, each with C(id), C(severity), C(subject), C(summary), C(detail), C(remedy), C(reference).
+  returned: always
+  type: list
+  elements: dict
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.slipway.errors import SlipwayError
+from ..module_utils.slipway.pve.actions import Container
+from ..module_utils.slipway.pve.client import API_OPTIONS, connect
+
+
+def _keys(**options: str) -> dict[str, t.Any]:
+    """Suboptions of these types; one that ends in an exclamation mark is required."""
+    return {
+        name: {"type": kind.rstrip("!"), "required": True} if kind.endswith("!") else {"type": kind}
+        for name, kind in options.items()
+    }
+
+
+def _list_of(suboptions: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {"type": "list", "elements": "dict", "options": suboptions}
+
+
+OPTIONS: dict[str, dict[str, t.Any]] = {
+    **API_OPTIONS,
+    "vmid": {"type": "int", "required": True},
+    "node": {"type": "str", "required": True},
+    "state": {
+        "type": "str",
+        "choices": ["present", "started", "stopped", "restarted", "absent"],
+        "default": "present",
+    },
+    "ostemplate": {"type": "str"},
+    "storage": {"type": "str"},
+    "rootfs": {"type": "dict", "options": _keys(storage="str!", size_gib="int!")},
+    "unprivileged": {"type": "bool"},
+    "ssh_public_keys": {"type": "list", "elements": "str", "no_log": False},
+    "hostname": {"type": "str"},
+    "cores": {"type": "int"},
+    "memory_mib": {"type": "int"},
+    "swap_mib": {"type": "int"},
+    "net": _list_of(
+        _keys(
+            id="int!",
+            name="str!",
+            bridge="str",
+            ip="str",
+            gw="str",
+            ip6="str",
+            gw6="str",
+            hwaddr="str",
+            firewall="bool",
+            tag="int",
+            mtu="int",
+            link_down="bool",
+        )
+    ),
+    "features": {
+        "type": "dict",
+        "options": _keys(nesting="bool", keyctl="bool", fuse="bool", mknod="bool", mount="str", force_rw_sys="bool"),
+    },
+    "devices": _list_of(_keys(path="str!", gid="int", uid="int", mode="str", deny_write="bool")),
+    "mounts": _list_of(_keys(path="str!", storage="str!", size_gib="int!")),
+    "onboot": {"type": "bool"},
+    "startup": {"type": "str"},
+    "tags": {"type": "list", "elements": "str"},
+    "description": {"type": "str"},
+    "purge": {"type": "bool", "default": False},
+    "defer_root_only": {"type": "bool", "default": False},
+    "timeout_seconds": {"type": "int", "default": 300},
+}
+
+
+def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
+    """Bring the container to the declared state. Raises SlipwayError."""
+    return Container(connect(params), params, check_mode).ensure()
+
+
+def main() -> None:
+    """Entry point of the module."""
+    module = AnsibleModule(
+        argument_spec=OPTIONS,
+        supports_check_mode=True,
+        required_together=[("api_token_id", "api_token_secret")],
+    )
+    try:
+        result = run(module.params, module.check_mode)
+    except SlipwayError as error:
+        module.fail_json(msg=str(error), findings=[item.as_dict() for item in error.findings])
+    for sentence in result.pop("warnings"):
+        module.warn(sentence)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all engines share: the request, the plan, the linting of arguments and the systemd side of it. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import typing as t
+from dataclasses import dataclass, field
+
+from ..errors import SlipwayError
+from ..findings import Finding, finding
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+HOST = re.compile(r"[A-Za-z0-9:.-]+")
+SECRET = re.compile(r"(^|[_-])(api[_-]?keys?|token|password|passwd|secret)$", re.IGNORECASE)
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A server as profile, inventory and facts ask for it. ``devices`` are paths of GPU device nodes."""
+
+    engine: str
+    venv: str
+    model_path: str
+    model_name: str
+    host: str
+    port: int
+    tensor_parallel: int = 1
+    context_length: int | None = None
+    kv_cache_dtype: str = "auto"
+    arguments: t.Mapping[str, t.Any] = field(default_factory=dict)
+    environment: t.Mapping[str, t.Any] = field(default_factory=dict)
+    open_devices: bool = False
+    devices: tuple[str, ...] = ()
+    api_key_file: str | None = None
+    launcher: str | None = None
+
+
+@dataclass(frozen=True)
+class ServerPlan:
+    """How the server is run. ``launcher`` is the file that must lie on the guest beside the environment, if any."""
+
+    argv: list[str]
+    environment: dict[str, str]
+    findings: list[Finding]
+    launcher: str | None = None
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument that an engine takes: ``flag``, ``count`` (a whole number of at least one) or ``text``."""
+
+    kind: str
+    # What else in the request sets it; giving it twice contradicts.
+    set_by: str = ""
+
+
+def check_request(request: Request) -> None:
+    """Refuse what no engine could serve. Raises ``SlipwayError`` whose message is the cause."""
+    for name in ("venv", "model_path"):
+        if not getattr(request, name).startswith("/"):
+            raise SlipwayError(f"{name} '{getattr(request, name)}' is not an absolute path")
+    if not request.model_name.strip() or request.model_name != request.model_name.strip():
+        raise SlipwayError(f"model_name '{request.model_name}' is empty or has space around it")
+    if not 1 <= request.port <= 65535:
+        raise SlipwayError(f"port {request.port} is not one of 1 to 65535")
+    if not HOST.fullmatch(request.host):
+        raise SlipwayError(f"host '{request.host}' is neither a name nor an address")
+    if request.tensor_parallel < 1:
+        raise SlipwayError(f"tensor_parallel {request.tensor_parallel} is less than 1")
+    if request.context_length is not None and request.context_length < 1:
+        raise SlipwayError(f"context_length {request.context_length} is less than 1")
+    if request.open_devices and not request.devices:
+        raise SlipwayError("open_devices is asked for and no GPU has a device node")
+    for name in request.environment:
+        if not VARIABLE.fullmatch(name):
+            raise SlipwayError(f"'{name}' is not the name of an environment variable")
+
+
+def option(name: str) -> str:
+    """The command line's spelling of an argument: ``context_length`` is ``--context-length``."""
+    return "--" + name.lstrip("-").replace("_", "-")
+
+
+def lint(request: Request, known: t.Mapping[str, Argument]) -> list[Finding]:
+    """Findings about names: arguments that the engine does not have, secrets, an API that is open to a network."""
+    findings = []
+    for name in request.arguments:
+        key = option(name)[2:]
+        # First of all, so that no other text can lead a reader to put the key there under its right name.
+        if SECRET.search(key):
+            findings.append(finding("SECRET_EXPOSED", key, "an argument is seen by everyone who can list processes"))
+        elif key not in known:
+            nearest = difflib.get_close_matches(key, known, 1)
+            hint = f"the nearest that it has is {option(nearest[0])}" if nearest else "it has nothing like it"
+            findings.append(finding("FLAG_UNKNOWN", option(name), f"{request.engine}: {hint}"))
+    for name in request.environment:
+        if SECRET.search(name):
+            findings.append(finding("SECRET_EXPOSED", name, "a unit's environment is seen by everyone on the machine"))
+    if request.host not in LOOPBACK and not request.api_key_file:
+        findings.append(finding("API_OPEN", f"{request.host}:{request.port}", "no api_key_file is given"))
+    return findings
+
+
+def render(request: Request, known: t.Mapping[str, Argument]) -> list[str]:
+    """The request's own arguments as command line, sorted by name, without those that ``lint`` complains about.
+
+    Raises ``SlipwayError`` for a value that is empty, negative or of the wrong kind, and for one that is set twice.
+    """
+    argv: list[str] = []
+    seen: set[str] = set()
+    for name in sorted(request.arguments, key=option):
+        key, value = option(name)[2:], request.arguments[name]
+        if key in seen:
+            raise SlipwayError(f"argument {option(key)} is given twice, in two spellings")
+        seen.add(key)
+        if key in known and not SECRET.search(key):
+            argv += _render_one(key, value, known[key])
+    return argv
+
+
+def _render_one(key: str, value: t.Any, argument: Argument) -> list[str]:
+    if argument.set_by:
+        raise SlipwayError(f"argument {option(key)} is set by {argument.set_by} and can not be given beside it")
+    if argument.kind == "flag":
+        if not isinstance(value, bool):
+            raise SlipwayError(f"argument {option(key)} is on or off and can not be '{value}'")
+        return [option(key)] if value else []
+    if argument.kind == "count":
+        # Templates may hand over numbers as text; a truth value is a number only to Python.
+        if isinstance(value, bool) or not re.fullmatch(r"[0-9]+", str(value)) or int(value) < 1:
+            raise SlipwayError(f"argument {option(key)} is a whole number of at least 1 and can not be '{value}'")
+        return [option(key), str(int(value))]
+    if not isinstance(value, str) or not value.strip() or "\n" in value:
+        raise SlipwayError(f"argument {option(key)} is a text of one line and can not be '{value}'")
+    return [option(key), value]
+
+
+def variables(request: Request, defaults: t.Mapping[str, str]) -> dict[str, str]:
+    """The server's environment: the engine's defaults under the request's, without what ``lint`` calls a secret.
+
+    Raises ``SlipwayError`` for a value that is no text of one line.
+    """
+    merged = dict(defaults)
+    for name, value in request.environment.items():
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)) or "\n" in str(value):
+            raise SlipwayError(f"environment variable {name} is a text or number of one line and can not be '{value}'")
+        if not SECRET.search(name):
+            merged[name] = str(value)
+    return dict(sorted(merged.items()))
+
+
+def quote(word: str) -> str:
+    """One word of a unit file's setting as systemd reads it back (systemd.service(5), "Command lines")."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\t", "\\t")
+    return f'"{escaped}"' if not re.fullmatch(r"[A-Za-z0-9_./:=,@+-]+", word) else word
+
+
+def service_settings(request: Request, plan: ServerPlan) -> dict[str, str | list[str]]:
+    """The ``[Service]`` section, without user and group, which are the role's."""
+    settings: dict[str, str | list[str]] = {
+        "Type": "exec",
+        # In a command line, unlike in Environment=, a dollar sign starts a variable.
+        "ExecStart": " ".join(quote(word).replace("$", "$$") for word in plan.argv),
+        "Environment": [quote(f"{name}={value}") for name, value in plan.environment.items()],
+        "Restart": "on-failure",
+        "RestartSec": "5",
+        # Engines have processes of their own, which hold GPU memory; none may outlive the unit.
+        "KillMode": "control-group",
+        "TimeoutStopSec": "60",
+        "LimitMEMLOCK": "infinity",
+        "LimitNOFILE": "65536",
+        "NoNewPrivileges": "yes",
+        "ProtectSystem": "full",
+        "ProtectHome": "yes",
+        "PrivateTmp": "yes",
+    }
+    if request.open_devices:
+        # For an engine that does not open the GPUs: the manager opens them, so that they are in use while it runs and
+        # a node that can not be opened stops the start (systemd 253, systemd.service(5)).
+        settings["OpenFile"] = list(request.devices)
+    return settings
+
+
+def unit_settings() -> dict[str, str]:
+    """The ``[Unit]`` section's limit: a server that can not start must end up failed, not start for ever."""
+    return {"StartLimitIntervalSec": "900", "StartLimitBurst": "3"}

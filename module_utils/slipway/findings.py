@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings: the one form in which everything that was checked is told.
+
+A finding is made from an entry of the catalogue, so that a fault has one text wherever it is met. ``docs/findings.md`` is
+generated from the catalogue. A check that could not be made is ``unknown``, never ``ok``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+SEVERITIES = ("ok", "info", "warn", "fail", "unknown")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result of one check, as modules return it and the report prints it."""
+
+    id: str
+    severity: str
+    subject: str
+    summary: str
+    detail: str = ""
+    remedy: str = ""
+    reference: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """The finding as a plain dictionary of strings, the form that modules return."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A known fault: what every finding with this id says. ``reference`` is a report or manual that shows it."""
+
+    severity: str
+    summary: str
+    remedy: str
+    reference: str = ""
+
+
+def finding(fault_id: str, subject: str, detail: str = "", severity: str | None = None) -> Finding:
+    """Make a finding of a catalogued fault about ``subject`` (a GPU, a file, a unit, an endpoint).
+
+    ``severity`` replaces the catalogue's where the caller knows better (``unknown`` when the check could not be made).
+    Raises ``KeyError`` for an id that is not in the catalogue and ``ValueError`` for a severity that does not exist.
+    """
+    fault = CATALOGUE[fault_id]
+    chosen = severity or fault.severity
+    if chosen not in SEVERITIES:
+        raise ValueError(f"severity {chosen!r} is none of {', '.join(SEVERITIES)}")
+    return Finding(fault_id, chosen, subject, fault.summary, detail, fault.remedy, fault.reference)
+
+
+# Grouped by what they are about: Proxmox, GPU host, Python stack, server. One entry a fault, in the order of the journey.
+CATALOGUE: dict[str, Fault] = {
+    # --- Proxmox guests ---
+    "PVE_ROOT_ONLY_KEYS": Fault(
+        "fail",
+        "Configuration keys that only the literal root@pam may set were asked for with another identity.",
+        "Set them as root on the node (api_backend: ssh_paramiko) or with the password of root@pam; a token never may.",
+        "Telmate/terraform-provider-proxmox#764",
+    ),
+    "PVE_GUEST_LOCKED": Fault(
+        "fail",
+        "The guest's configuration is locked by a task of Proxmox.",
+        "Wait for the task; where none runs any more, 'pct unlock <vmid>' on the node takes a stale lock away.",
+    ),
+    "PVE_TASK_WARNINGS": Fault(
+        "warn",
+        "A task of Proxmox ended well, with warnings.",
+        "Read the lines in the detail; the whole log is in the node's task list.",
+        "ansible-collections/community.proxmox#96",
+    ),
+    "PVE_RAW_LINE_UNKNOWN": Fault(
+        "fail",
+        "Proxmox does not know a raw configuration line and would drop it at its next write.",
+        "Correct the key; lxc.container.conf(5) has the names.",
+        "tteck/Proxmox#2230",
+    ),
+    # --- GPU host and driver ---
+    "NO_GPU": Fault(
+        "fail",
+        "No NVIDIA GPU is here.",
+        "On a node: check that the card is seated and not hidden by firmware (lspci -d 10de:). In a guest: pass the "
+        "GPU's device nodes in (gpu_container_gpus).",
+    ),
+    "GPU_NODE_MISSING": Fault(
+        "fail",
+        "A GPU that should be usable here has no device node.",
+        "On the node: nvidia-modprobe -c <minor>, and have it done at boot before guests start. In a guest: pass the "
+        "node in as a device and restart the guest.",
+        "community-scripts/ProxmoxVE#5740",
+    ),
+    "GPU_NOT_DRIVEN": Fault(
+        "warn",
+        "A GPU on the PCI bus is not in the hands of NVIDIA's driver.",
+        "If it is meant for this host, take it back from the driver that has it (vfio-pci: remove it from the guests "
+        "and from vfio-pci.ids, unbind, bind to nvidia); see dmesg if nothing has it.",
+    ),
+    "DRIVER_NOT_LOADED": Fault(
+        "fail",
+        "NVIDIA's kernel module is not loaded.",
+        "On the node: modprobe nvidia; if there is no such module for this kernel, install the driver for it.",
+    ),
+    "DRIVER_NOT_OPEN": Fault(
+        "fail",
+        "The proprietary kernel module is loaded, and these GPUs need the open one.",
+        "Install the driver with the open kernel module (--kernel-module-type=open), then reload the modules.",
+        "community-scripts/ProxmoxVED#2125",
+    ),
+    "DRIVER_USERSPACE_MISSING": Fault(
+        "fail",
+        "There is no libcuda.so.1: the user part of the driver is not installed here.",
+        "Install the user part of exactly the node's driver version, without a kernel module.",
+    ),
+    "DRIVER_MISMATCH": Fault(
+        "fail",
+        "The driver's user part and its kernel part are of different versions.",
+        "Make both the same to the last digit: install the user part of the node's version here; on a node whose "
+        "driver was just replaced, reload the modules or reboot.",
+        "NVIDIA/nvidia-container-toolkit#1679",
+    ),
+    "UVM_NOT_LOADED": Fault(
+        "fail",
+        "The nvidia_uvm module is not loaded, and CUDA can not start without it.",
+        "On the node: nvidia-modprobe -u -c 0",
+        "jammsen/proxmox-setup-scripts#7",
+    ),
+    "UVM_NODE_MISSING": Fault(
+        "fail",
+        "The device node /dev/nvidia-uvm does not exist; nvidia-smi works without it, CUDA does not.",
+        "On the node: nvidia-modprobe -u -c 0, at boot before guests start. In a guest: pass it in as a device.",
+        "community-scripts/ProxmoxVE#5740",
+    ),
+    "UVM_NODE_STALE": Fault(
+        "fail",
+        "The device node of nvidia-uvm has another major number than the loaded module.",
+        "On the node: remove it, then nvidia-modprobe -u -c 0. In a guest: pass it in by path (devN), which takes the "
+        "number at each start, and restart the guest.",
+        "NVIDIA/nvidia-container-toolkit#1934",
+    ),
+    "HMM_CONFLICT": Fault(
+        "fail",
+        "HMM is on in nvidia_uvm, which makes cuInit fail with code 3 while nvidia-smi works.",
+        "On the node: put 'options nvidia_uvm uvm_disable_hmm=1' into /etc/modprobe.d, rebuild the initramfs, and "
+        "reload nvidia_uvm while nothing uses it, or reboot.",
+        "NVIDIA/open-gpu-kernel-modules#947",
+    ),
+    "HMM_NOT_PERSISTENT": Fault(
+        "warn",
+        "HMM is off now, and nothing on disk keeps it off when nvidia_uvm is loaded again.",
+        "Put 'options nvidia_uvm uvm_disable_hmm=1' into /etc/modprobe.d and rebuild the initramfs.",
+        "NVIDIA/open-gpu-kernel-modules#901",
+    ),
+    "DEVICE_DENIED": Fault(
+        "fail",
+        "The container's device rules (cgroup) deny a device node that is there.",
+        "Pass it in as a device of the guest (devN), or allow it, and restart the guest; a rule can be lost when "
+        "systemd reloads.",
+        "NVIDIA/nvidia-container-toolkit#48",
+    ),
+    "DEVICE_NOT_ACCESSIBLE": Fault(
+        "fail",
+        "The owner or mode of a device node keeps this user out, or its file system is mounted nodev.",
+        "Give it a group and mode that this user has (devN: gid=44,mode=0660), and mind the guest's id map.",
+    ),
+    "DEVICE_NODE_DEAD": Fault(
+        "fail",
+        "A device node does not lead to the driver that is loaded.",
+        "Remove it and make it anew (nvidia-modprobe); in a guest restart the guest after the node's is right.",
+        "NVIDIA/nvidia-container-toolkit#1934",
+    ),
+    "DEVICE_OPEN_FAILED": Fault(
+        "fail",
+        "A device node can not be opened, for a reason of the driver's own.",
+        "See the kernel log on the node (dmesg, Xid lines); a GPU that fell off the bus needs a reboot.",
+    ),
+    "DEVICE_HUNG": Fault(
+        "fail",
+        "Opening a device node does not return: the driver or the GPU hangs.",
+        "See the kernel log on the node for Xid lines, and reboot it; a process in this state can not be killed.",
+        "leptonai/gpud#117",
+    ),
+    "CUDA_INIT_FAILED": Fault(
+        "fail",
+        "CUDA does not initialise here.",
+        "Mend the cause named in the detail and the findings beside it, then ask again; nvidia-smi proves nothing here.",
+        "NVIDIA/nvidia-container-toolkit#1934",
+    ),
+    "CUDA_GPU_MISSING": Fault(
+        "fail",
+        "A GPU whose device node is here is not among CUDA's devices.",
+        "See the kernel log on the node for that GPU (Xid), and whether CUDA_VISIBLE_DEVICES hides it.",
+    ),
+    "CUDA_HUNG": Fault(
+        "fail",
+        "A CUDA call does not return.",
+        "See the kernel log on the node for Xid lines and what else holds the GPUs; reboot if the process can not be killed.",
+        "leptonai/gpud#117",
+    ),
+    "FACT_UNREADABLE": Fault(
+        "unknown",
+        "A file that a check rests on exists and can not be read.",
+        "Run as root (become: true), and see why it is refused.",
+    ),
+    # --- Python stack ---
+    "LOCK_INVALID": Fault(
+        "fail",
+        "The lock can not be read as a list of exact packages.",
+        "Make it anew from its requirements.in with uv pip compile --generate-hashes; write nothing into it by hand",
+        "https://pip.pypa.io/en/stable/topics/secure-installs/",
+    ),
+    "LOCK_UNHASHED": Fault(
+        "fail",
+        "Packages of the lock have no hash, so nothing says which file is meant.",
+        "Make the lock anew with uv pip compile --generate-hashes",
+        "https://pip.pypa.io/en/stable/topics/secure-installs/",
+    ),
+    "PYTHON_MISSING": Fault(
+        "fail",
+        "None of the interpreters that the stack is for runs on this machine.",
+        "Install one of them there, or name one that is there in the profile's python",
+    ),
+    "UV_MISSING": Fault(
+        "fail",
+        "The program uv, which builds environments, does not run on this machine.",
+        "Copy the controller's own uv there and give its path",
+    ),
+    "VENV_FOREIGN": Fault(
+        "fail",
+        "The environment's place is taken by something that Slipway did not make.",
+        "Move it away, or give the environment another path; Slipway does not remove what it did not make",
+    ),
+    "INDEX_UNREACHABLE": Fault(
+        "fail",
+        "The package index does not answer from this machine.",
+        "Check proxy, certificates and mirror of this machine (UV_INDEX_URL, SSL_CERT_FILE, HTTPS_PROXY in the task's environment)",
+    ),
+    "PACKAGE_UNAVAILABLE": Fault(
+        "fail",
+        "The index or folder of wheels does not have a wheel that the lock names, for this Python and platform.",
+        "Check that the lock is for this Python and this platform, and that the mirror or folder is complete",
+    ),
+    "HASH_MISMATCH": Fault(
+        "fail",
+        "A file from the index is not the file that the lock means.",
+        "Find out which of the two was changed before anything else; if the lock is wrong, make it anew and compare",
+    ),
+    "PACKAGE_EXTRA": Fault(
+        "warn",
+        "A package that is not in the lock was added to the environment.",
+        "Add it to the profile's requirements.in and make the lock anew, or let it go with the next environment",
+    ),
+    "IMPORT_FAILED": Fault(
+        "fail",
+        "A module that matters does not import in the environment.",
+        "Read the cause: a missing library of the system is installed there, a broken ABI needs the versions of the lock back",
+    ),
+    # --- Models and servers ---
+    "FLAG_UNKNOWN": Fault(
+        "fail",
+        "The engine has no such argument.",
+        "Correct the name in the profile's server.arguments, or remove it",
+    ),
+    "SECRET_EXPOSED": Fault(
+        "fail",
+        "A secret would be readable by everyone on the machine.",
+        "Put it into a file that only the server's user may read: api_key_file for the API's keys",
+    ),
+    "API_OPEN": Fault(
+        "warn",
+        "The API listens to a network and asks for no key.",
+        "Give api_key_file, or let the server listen on 127.0.0.1 behind something that asks",
+    ),
+}

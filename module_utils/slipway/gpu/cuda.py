@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CUDA driver API by ctypes, asked in a child: does it initialise here, and which GPUs does it have?
+
+``libcuda`` is loaded in the child alone. Symbols are those that the library exports (the names of ``cuda.h`` are
+macros): an unsuffixed one may be an older ABI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import typing as t
+
+from . import child, cuda_codes
+from .host import bus_id
+from .userspace import LIBRARY
+
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+_MIB = 1024 * 1024
+
+
+def probe(timeout_seconds: float, library: str = LIBRARY) -> dict[str, t.Any]:
+    """Initialise CUDA in a child and list its devices in the order of their PCI addresses.
+
+    Returns ``result`` (the code of the last call made, ``None`` if none returned), ``name``, ``call`` (that call),
+    ``driver_version`` (``13.2``), ``devices`` (how many), ``gpus`` (``bus_id name memory_mib sm``, where sm is 120 for
+    12.0), ``visible_devices`` (``CUDA_VISIBLE_DEVICES`` if set), ``hung`` and ``error`` (empty if all went well).
+    """
+    outcome = child.run(lambda emit: _ask(emit, library), timeout_seconds)
+    facts: dict[str, t.Any] = {
+        "result": None,
+        "name": None,
+        "call": None,
+        "driver_version": None,
+        "devices": None,
+        "gpus": [],
+        "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
+        "hung": outcome.ended == "hung",
+        "error": "",
+    }
+    for message in outcome.messages:
+        facts["gpus"] += [message.pop("gpu")] if "gpu" in message else []
+        facts.update(message)
+    if outcome.ended == "hung":
+        facts["result"] = facts["name"] = None
+        facts["error"] = f"{facts['call'] or 'loading ' + library} did not return within {timeout_seconds:g} seconds"
+    elif outcome.ended == "died":
+        facts["result"] = facts["name"] = None
+        facts["error"] = f"the process died in {facts['call'] or 'loading ' + library}: {outcome.cause}"
+    return facts
+
+
+class _CallError(Exception):
+    """A call gave a code other than 0; it has been told already."""
+
+
+def _ask(emit: child.Emit, library: str) -> None:
+    """Runs in the child. Tells each call before it is made, so that the one that never returns is known."""
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    try:
+        driver = ctypes.CDLL(library)
+    except OSError as error:
+        emit({"error": f"{library} can not be loaded: {error}"})
+        return
+
+    def call(symbol: str, *arguments: t.Any) -> None:
+        emit({"call": symbol, "result": None, "name": None, "error": ""})
+        try:
+            function = getattr(driver, symbol)
+        except AttributeError:
+            emit({"error": f"{library} has no {symbol}"})
+            raise _CallError from None
+        function.restype = ctypes.c_int
+        code = function(*arguments)
+        emit({"result": code, "name": cuda_codes.name(code, _told(driver, code))})
+        if code != 0:
+            emit({"error": f"{symbol} returned {code} ({cuda_codes.name(code, _told(driver, code))})"})
+            raise _CallError
+
+    try:
+        number = ctypes.c_int(0)
+        # Before cuInit, and whatever comes of it: it needs no device, and the version helps to read what cuInit says.
+        with contextlib.suppress(_CallError):
+            call("cuDriverGetVersion", ctypes.byref(number))
+            emit({"driver_version": f"{number.value // 1000}.{number.value % 1000 // 10}"})
+        call("cuInit", ctypes.c_uint(0))
+        call("cuDeviceGetCount", ctypes.byref(number))
+        count = number.value
+        emit({"devices": count})
+        for ordinal in range(count):
+            emit({"gpu": _device(call, ordinal)})
+    except _CallError:
+        return
+
+
+def _device(call: t.Callable[..., None], ordinal: int) -> dict[str, t.Any]:
+    device, text, size, number = ctypes.c_int(0), ctypes.create_string_buffer(256), ctypes.c_size_t(0), ctypes.c_int(0)
+    call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(ordinal))
+    call("cuDeviceGetPCIBusId", text, ctypes.c_int(len(text)), device)
+    address = bus_id(text.value.decode("ascii", "replace"))
+    call("cuDeviceGetName", text, ctypes.c_int(len(text)), device)
+    call("cuDeviceTotalMem_v2", ctypes.byref(size), device)
+    capability = []
+    for attribute in (_MAJOR, _MINOR):
+        call("cuDeviceGetAttribute", ctypes.byref(number), ctypes.c_int(attribute), device)
+        capability.append(number.value)
+    return {
+        "bus_id": address,
+        "name": text.value.decode("utf-8", "replace"),
+        "memory_mib": size.value // _MIB,
+        "sm": capability[0] * 10 + capability[1],
+    }
+
+
+def _told(driver: ctypes.CDLL, code: int) -> str:
+    """The library's own name for a code, if it has one."""
+    try:
+        function = driver.cuGetErrorName
+    except AttributeError:
+        return ""
+    function.restype = ctypes.c_int
+    pointer = ctypes.c_char_p()
+    if function(ctypes.c_int(code), ctypes.byref(pointer)) != 0 or not pointer.value:
+        return ""
+    return pointer.value.decode("ascii", "replace")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this machine says of its GPUs and their driver, gathered into the dictionaries that ``gpu_host_info`` returns.
+
+Everything is read below a root; nothing is written, and no program is run.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import cuda, devices, host, modprobe, pci, userspace
+from .tree import Tree
+
+_PROC = "/proc/driver/nvidia"
+_UVM = "/sys/module/nvidia_uvm"
+_HMM = "uvm_disable_hmm"
+
+
+def look(
+    place: str = "auto",
+    with_cuda: bool = False,
+    timeout_seconds: float = 60.0,
+    root: str = "/",
+    library: str = userspace.LIBRARY,
+) -> dict[str, t.Any]:
+    """Gather ``place gpus driver uvm devices cmdline cuda`` and what the judgement needs beside them.
+
+    ``place`` is ``node``, ``guest`` or ``auto``. In a guest ``gpus`` holds those whose node was passed in; the driver's
+    own list, which a container sees too, is in ``known_gpus``. ``unreadable`` maps paths to the errno that they gave.
+    ``timeout_seconds`` is the limit for opening all nodes, and again for CUDA.
+    """
+    tree = Tree(root)
+    where = _place(Tree(root)) if place == "auto" else place
+    proc_devices = tree.text("/proc/devices")
+    majors = host.character_majors(proc_devices) if proc_devices is not None else None
+    nodes = devices.nodes(tree, majors, timeout_seconds)
+    cmdline = (tree.text("/proc/cmdline") or "").strip()
+    known = _gpus(tree)
+    present = {node["path"] for node in nodes}
+    facts: dict[str, t.Any] = {
+        "place": where,
+        "gpus": [gpu for gpu in known if where == "node" or gpu["device"] in present],
+        "known_gpus": known,
+        "driver": _driver(tree),
+        "uvm": _uvm(tree, majors, where, cmdline),
+        "devices": nodes,
+        "cmdline": cmdline,
+        "cuda": cuda.probe(timeout_seconds, library) if with_cuda else None,
+        "majors_known": majors is not None,
+        "unreadable": tree.unreadable,
+    }
+    if facts["cuda"]:
+        _add_measured(facts["gpus"], facts["cuda"]["gpus"])
+    return facts
+
+
+def _place(tree: Tree) -> str:
+    """``guest`` or ``node``. Its tree is its own: only root may read the init's environment, and that is no fault."""
+    environment = (tree.text("/proc/1/environ") or "").split("\0")
+    container = tree.exists("/run/systemd/container") or any(word.startswith("container=") for word in environment)
+    guest = host.is_guest(tree.text("/proc/self/uid_map"), container, proxmox=tree.exists("/etc/pve"))
+    return "guest" if guest else "node"
+
+
+def _gpus(tree: Tree) -> list[dict[str, t.Any]]:
+    """GPUs of the PCI bus and of the driver's list; ``minor`` is ``None`` where the driver does not have the GPU."""
+    information = {}
+    for name in tree.names(f"{_PROC}/gpus") or []:
+        text = tree.text(f"{_PROC}/gpus/{name}/information")
+        information[name.lower()] = host.gpu_information(text or "")
+    found = []
+    for address in sorted({*information, *(pci.gpu_bus_ids(tree) or [])}):
+        told = information.get(address) or host.gpu_information("")
+        minor = told.pop("minor")
+        found.append(
+            {
+                "bus_id": address,
+                "minor": minor,
+                "device": f"/dev/nvidia{minor}" if minor is not None else None,
+                **told,
+                "driven": address in information,
+                **pci.gpu(tree, address),
+                "memory_mib": None,
+                "sm": None,
+            }
+        )
+    return found
+
+
+def _driver(tree: Tree) -> dict[str, t.Any]:
+    banner_text = tree.text(f"{_PROC}/version")
+    banner = host.driver_banner(banner_text or "")
+    version = banner.version if banner else (tree.text("/sys/module/nvidia/version") or "").strip() or None
+    parameters = tree.text(f"{_PROC}/params")
+    user = userspace.find(tree.root)
+    return {
+        "loaded": banner_text is not None or tree.exists("/sys/module/nvidia"),
+        "kernel_version": version,
+        "open_kernel_module": banner.open_kernel_module if banner else None,
+        "user_version": user.version if user else None,
+        "user_library": user.path if user else None,
+        "parameters": host.driver_parameters(parameters) if parameters is not None else None,
+    }
+
+
+def _uvm(tree: Tree, majors: dict[str, int] | None, where: str, cmdline: str) -> dict[str, t.Any]:
+    loaded: bool | None = tree.exists(_UVM) or "nvidia-uvm" in (majors or {})
+    if not loaded and majors is None and not tree.exists("/sys/module"):
+        loaded = None
+    live = tree.text(f"{_UVM}/parameters/{_HMM}")
+    return {
+        "loaded": loaded,
+        "disable_hmm": host.boolean(live) if live is not None else None,
+        # The module is loaded by the node: a guest's own files say nothing about it.
+        "disable_hmm_on_disk": _hmm_on_disk(tree, cmdline) if where == "node" else None,
+    }
+
+
+def _hmm_on_disk(tree: Tree, cmdline: str) -> bool | None:
+    """Whether the next load of the module will have HMM off; ``None`` if a file that may say so can not be read."""
+    before = len(tree.unreadable)
+    folders = {folder: tree.names(folder) or [] for folder in modprobe.FOLDERS}
+    texts = [tree.text(path) or "" for path in modprobe.reading_order(folders)]
+    if len(tree.unreadable) > before:
+        return None
+    options = modprobe.module_options(texts, "nvidia_uvm", cmdline)
+    if _HMM not in options:
+        return False
+    value = options[_HMM]
+    return host.boolean(value) if value is not None else True
+
+
+def _add_measured(gpus: list[dict[str, t.Any]], measured: list[dict[str, t.Any]]) -> None:
+    by_address = {gpu["bus_id"]: gpu for gpu in measured}
+    for gpu in gpus:
+        seen = by_address.get(gpu["bus_id"], {})
+        gpu["name"] = seen.get("name") or gpu["name"]
+        gpu["memory_mib"], gpu["sm"] = seen.get("memory_mib"), seen.get("sm")

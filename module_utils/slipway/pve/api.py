@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Calls of the Proxmox API, one thin function each. No logic; all raise ApiError."""
+
+from __future__ import annotations
+
+import typing as t
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .client import Client
+
+
+def containers(client: Client, node: str) -> list[dict[str, t.Any]]:
+    """All containers of a node, each with ``vmid``, ``status`` and, where set, ``lock``. The node itself answers."""
+    return client.call("get", f"nodes/{node}/lxc")
+
+
+def config(client: Client, node: str, vmid: int) -> dict[str, t.Any]:
+    """A container's configuration as it is in force, with ``digest``; without ``current`` pending values would hide it."""
+    return client.call("get", f"nodes/{node}/lxc/{vmid}/config", current=1)
+
+
+def pending(client: Client, node: str, vmid: int) -> list[dict[str, t.Any]]:
+    """Per key its value, and what it will be after a restart."""
+    return client.call("get", f"nodes/{node}/lxc/{vmid}/pending")
+
+
+def status(client: Client, node: str, vmid: int) -> dict[str, t.Any]:
+    return client.call("get", f"nodes/{node}/lxc/{vmid}/status/current")
+
+
+def claim_free(client: Client, vmid: int) -> None:
+    """Ask whether a vmid is free in the whole cluster. Raises ApiError with status 400 where it is taken."""
+    client.call("get", "cluster/nextid", vmid=vmid)
+
+
+def guests_of_cluster(client: Client) -> list[dict[str, t.Any]]:
+    """All guests of the cluster, from its status broadcast: seconds old, so good for a sentence and not for a decision."""
+    return client.call("get", "cluster/resources", type="vm")
+
+
+def create(client: Client, node: str, arguments: Mapping[str, t.Any]) -> t.Any:
+    return client.call("post", f"nodes/{node}/lxc", **arguments)
+
+
+def update(
+    client: Client, node: str, vmid: int, arguments: Mapping[str, t.Any], delete: Sequence[str], digest: str | None
+) -> None:
+    """Set and unset keys. Synchronous. Refused where the configuration is not the one with ``digest`` any more."""
+    client.call(
+        "put",
+        f"nodes/{node}/lxc/{vmid}/config",
+        **arguments,
+        delete=",".join(delete) or None,
+        digest=digest,
+    )
+
+
+def start(client: Client, node: str, vmid: int) -> t.Any:
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/start")
+
+
+def shutdown(client: Client, node: str, vmid: int, timeout_seconds: int) -> t.Any:
+    """Shut down, and stop what has not ended after ``timeout_seconds``."""
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/shutdown", timeout=timeout_seconds, forceStop=1)
+
+
+def reboot(client: Client, node: str, vmid: int, timeout_seconds: int) -> t.Any:
+    """Shut down and start again; brings pending changes into force, and high availability knows of it."""
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/reboot", timeout=timeout_seconds)
+
+
+def stop(client: Client, node: str, vmid: int) -> t.Any:
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/stop")
+
+
+def destroy(client: Client, node: str, vmid: int, purge: bool) -> t.Any:
+    return client.call("delete", f"nodes/{node}/lxc/{vmid}", purge=1 if purge else None)
+
+
+def task_status(client: Client, upid: str) -> dict[str, t.Any]:
+    return client.call("get", f"nodes/{node_of(upid)}/tasks/{upid}/status")
+
+
+def task_log(client: Client, upid: str) -> list[dict[str, t.Any]]:
+    """The whole log: without ``limit=0`` the server gives the first 50 lines."""
+    return client.call("get", f"nodes/{node_of(upid)}/tasks/{upid}/log", limit=0)
+
+
+def node_of(upid: str) -> str:
+    """The node that a task runs on: the second field of ``UPID:node:pid:pstart:start:type:id:user:``."""
+    return upid.split(":")[1]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the options of ``pve_container`` ask for, in the keys and values of Proxmox's API. Pure.
+
+One builder for creation and for update, so that what can be changed can also be created (bpg#1721 was two of them).
+An option that is not given yields no key; an empty one yields None, which means: unset it.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from . import devices, properties
+
+if t.TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .guest import Guest
+
+Value = t.Union[str, int, None]
+
+PLAIN = {
+    "hostname": "hostname",
+    "cores": "cores",
+    "memory_mib": "memory",
+    "swap_mib": "swap",
+    "startup": "startup",
+    "description": "description",
+}
+# Proxmox refuses to delete memory and swap; cores: 0 is how this module says "all of them".
+UNSET_BY_ZERO = {"cores"}
+
+
+def configuration(params: Mapping[str, t.Any], guest: Guest) -> dict[str, Value]:
+    """The configuration keys that the options declare. Raises ``ValueError`` for an option that no guest can have."""
+    wanted: dict[str, Value] = {}
+    for option, key in PLAIN.items():
+        value = params.get(option)
+        if value is not None:
+            unset = value == "" or (option in UNSET_BY_ZERO and value == 0)
+            wanted[key] = None if unset else value
+    if params.get("onboot") is not None:
+        wanted["onboot"] = int(params["onboot"])
+    if params.get("tags") is not None:
+        wanted["tags"] = ";".join(params["tags"]) or None
+    if params.get("features") is not None:
+        wanted["features"] = properties.render(_given(params["features"])) or None
+    wanted.update(_networks(params.get("net") or []))
+    wanted.update(_devices(params.get("devices") or [], guest))
+    wanted.update(_new_mounts(params.get("mounts") or [], guest))
+    return wanted
+
+
+def creation(params: Mapping[str, t.Any]) -> dict[str, Value]:
+    """The keys that count only when the guest is made: template, storage, root disk, privileges, keys."""
+    wanted: dict[str, Value] = {"vmid": params["vmid"], "ostemplate": params["ostemplate"]}
+    if params.get("storage"):
+        wanted["storage"] = params["storage"]
+    if params.get("rootfs"):
+        wanted["rootfs"] = f"{params['rootfs']['storage']}:{params['rootfs']['size_gib']}"
+    if params.get("unprivileged") is not None:
+        wanted["unprivileged"] = int(params["unprivileged"])
+    if params.get("ssh_public_keys"):
+        wanted["ssh-public-keys"] = "\n".join(key.strip() for key in params["ssh_public_keys"])
+    return wanted
+
+
+def unlike(params: Mapping[str, t.Any], guest: Guest) -> list[str]:
+    """Sentences about what was fixed when the guest was made and is not as declared. Disks are never touched again."""
+    sentences = []
+    rootfs = params.get("rootfs")
+    if rootfs and "rootfs" in guest.config:
+        sentences += _disk_differences("rootfs", str(guest.config["rootfs"]), rootfs)
+    for mount in params.get("mounts") or []:
+        for key, value in devices.numbered(guest.declared, "mp").items():
+            if devices.mount_path(value) == mount["path"]:
+                sentences += _disk_differences(f"{key} ({mount['path']})", value, mount)
+    return sentences
+
+
+def _disk_differences(name: str, value: str, declared: Mapping[str, t.Any]) -> list[str]:
+    options = properties.parse(value, "volume")
+    sentences = []
+    storage = options.get("volume", "").partition(":")[0]
+    if storage != declared["storage"]:
+        sentences.append(f"{name} is on '{storage}', not on '{declared['storage']}' as declared; it was left there")
+    if "size" in options and properties.gibibytes(options["size"]) != declared["size_gib"]:
+        sentences.append(f"{name} has {options['size']}, not {declared['size_gib']}G as declared; it was left so")
+    return sentences
+
+
+def _given(options: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Options that say something: no nulls, no booleans that are off (Proxmox's default), booleans as 1."""
+    return {
+        name.replace("_", "-") if name in ("deny_write", "host_managed") else name: 1 if value is True else value
+        for name, value in options.items()
+        if value is not None and value is not False and value != ""
+    }
+
+
+def _networks(networks: Sequence[Mapping[str, t.Any]]) -> dict[str, Value]:
+    wanted: dict[str, Value] = {}
+    for network in networks:
+        key = f"net{network['id']}"
+        if key in wanted:
+            raise ValueError(f"'net' has two entries with id {network['id']}")
+        wanted[key] = properties.render(_given({name: value for name, value in network.items() if name != "id"}))
+    return wanted
+
+
+def _devices(declared: Sequence[Mapping[str, t.Any]], guest: Guest) -> dict[str, Value]:
+    paths = [device["path"] for device in declared]
+    for device in declared:
+        path, mode = device["path"], device.get("mode")
+        if not path.startswith("/dev/") or "/./" in path or "/../" in path or "," in path:
+            raise ValueError(f"'{path}' in 'devices' is not a device path that Proxmox accepts; it must be below /dev/")
+        if paths.count(path) > 1:
+            raise ValueError(f"'devices' has two entries with the path '{path}'")
+        if mode is not None and not re.fullmatch(r"0[0-7]{3}", mode):
+            raise ValueError(
+                f"mode '{mode}' of '{path}' in 'devices' is not four octal digits that begin with 0; "
+                'it must be quoted, as in mode: "0660"'
+            )
+    keys = devices.assign(paths, (guest.declared, guest.config), "dev", devices.device_path)
+    return {keys[device["path"]]: properties.render(_given(device), "path") for device in declared}
+
+
+def _new_mounts(declared: Sequence[Mapping[str, t.Any]], guest: Guest) -> dict[str, Value]:
+    """Only mounts that are not there yet: STORAGE:SIZE allocates a new disk each time it is sent (c.general#8407)."""
+    paths = [mount["path"] for mount in declared]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ValueError(f"'mounts' has two entries with the path '{path}'")
+    there = {devices.mount_path(value) for value in devices.numbered(guest.declared, "mp").values()}
+    new = [mount for mount in declared if mount["path"] not in there]
+    # A mount whose removal is pending has its number still, so it is asked for as new under another one.
+    keys = devices.assign([mount["path"] for mount in new], (guest.declared, guest.config), "mp", lambda value: None)
+    return {keys[m["path"]]: f"{m['storage']}:{m['size_gib']},mp={m['path']}" for m in new}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Proxmox API over HTTPS, with a token or a password."""
+
+from __future__ import annotations
+
+import typing as t
+from functools import partial
+
+import requests
+from proxmoxer import ProxmoxAPI
+from proxmoxer.core import AuthenticationError
+
+from .client import ApiError, Client
+
+ERRORS = (AuthenticationError, requests.exceptions.RequestException)
+
+
+def connect(params: t.Mapping[str, t.Any]) -> Client:
+    """Connect with the token if one is given, else with the password. Raises ApiError."""
+    user, password = params.get("api_user"), params.get("api_password")
+    token, secret = params.get("api_token_id"), params.get("api_token_secret")
+    if not user or not (password or (token and secret)):
+        raise ApiError(
+            "it needs 'api_user' and either 'api_token_id' with 'api_token_secret' or 'api_password'",
+            "Give them, or set api_backend to ssh_paramiko to work as root over SSH",
+        )
+    # In the ecosystem a token's id is written with and without its user.
+    token_name = token.rpartition("!")[2] if token else None
+    credentials = {"token_name": token_name, "token_value": secret} if token and secret else {"password": password}
+    identity = f"{user}!{token_name}" if token and secret else user
+    explain = partial(_explain, identity=identity, timeout_seconds=params["api_timeout_seconds"])
+    try:
+        resource = ProxmoxAPI(
+            params["api_host"],
+            port=params["api_port"],
+            user=user,
+            verify_ssl=(params.get("ca_path") or True) if params["validate_certs"] else False,
+            timeout=params["api_timeout_seconds"],
+            **credentials,
+        )
+    except ERRORS as error:
+        raise explain(error) from error
+    return Client(resource, identity, params["api_host"], explain, ERRORS)
+
+
+def _explain(error: Exception, identity: str, timeout_seconds: int) -> ApiError:
+    """Say what went wrong on the way. SSLError and ConnectTimeout are ConnectionErrors too, so they come first."""
+    if isinstance(error, AuthenticationError):
+        return ApiError(f"Proxmox refused the password of '{identity}'", "Check user, realm and password", 401)
+    if isinstance(error, requests.exceptions.SSLError):
+        return ApiError(
+            f"its TLS certificate is not trusted ({error})",
+            "Set ca_path to the cluster's CA (/etc/pve/pve-root-ca.pem on a node), and use a host name or address that "
+            "the certificate names",
+        )
+    if isinstance(error, requests.exceptions.ProxyError):
+        return ApiError(f"the proxy does not let it through ({error})", "Add the host to no_proxy")
+    if isinstance(error, requests.exceptions.ReadTimeout):
+        return ApiError(
+            f"no answer came within {timeout_seconds} seconds; the node may still be at work",
+            "Look at the node's task list, then run again, with a longer api_timeout_seconds if it is slow",
+        )
+    return ApiError(f"it cannot be reached ({error})", "Check address, port 8006, firewall and the service pveproxy")

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finding a guest in the cluster."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..errors import cannot
+from . import api, guest
+from .client import ApiError, doing
+
+if t.TYPE_CHECKING:
+    from .client import Client
+
+
+def find(client: Client, node: str, vmid: int) -> guest.Guest:
+    """Read a container in three calls; one that does not exist comes back with status absent.
+
+    That it is missing is known from the node's own list: asked for its configuration, Proxmox answers 500 as for any
+    other trouble. Raises SlipwayError where it cannot be read, and where the vmid belongs to something else.
+    """
+    with doing("read", f"container '{vmid}'", node):
+        row = next((row for row in api.containers(client, node) if int(row["vmid"]) == vmid), None)
+        if row is None:
+            _refuse_taken(client, node, vmid)
+            return guest.Guest(vmid, node)
+        config = api.config(client, node, vmid)
+        return guest.from_answers(vmid, node, row, config, api.pending(client, node, vmid))
+
+
+def _refuse_taken(client: Client, node: str, vmid: int) -> None:
+    try:
+        api.claim_free(client, vmid)
+    except ApiError as error:
+        # 400 is how Proxmox says that the vmid is not free.
+        if error.status != 400:
+            raise
+        raise cannot(
+            "manage",
+            f"container '{vmid}'",
+            node,
+            f"this vmid is taken by {_who_has_it(client, vmid)}",
+            "Declare another vmid, or the node on which the container is",
+        ) from error
+
+
+def _who_has_it(client: Client, vmid: int) -> str:
+    try:
+        guests = api.guests_of_cluster(client)
+    except ApiError:
+        # Only a name for the sentence is missing then; that the vmid is taken is known.
+        guests = []
+    for row in guests:
+        if int(row.get("vmid", 0)) == vmid:
+            kind = "virtual machine" if row.get("type") == "qemu" else "container"
+            return f"the {kind} '{row.get('name', vmid)}' on node '{row.get('node')}'"
+    return f"a guest on another node, or one that '{client.identity}' may not see (VM.Audit)"

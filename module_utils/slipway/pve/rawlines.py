@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bringing the raw lines of a container to what is declared, on its node."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..errors import cannot
+from ..findings import finding
+from . import conf, files, node, record
+
+if t.TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+# Keys that Proxmox makes itself and refuses in the file (PVE/LXC/Config.pm).
+GENERATED = ("lxc.rootfs.path", "lxc.rootfs.mount", "lxc.rootfs.options")
+
+
+def ensure(
+    place: node.Place, lines: Sequence[str], exclusive_keys: Collection[str], check_mode: bool
+) -> dict[str, t.Any]:
+    """Bring the raw lines to ``lines`` and return the module's result. Raises SlipwayError."""
+    declared = [_declared(line, place.vmid) for line in lines]
+    if not place.config.exists():
+        if not check_mode:
+            raise _trouble(place, "it is not on this node", "Make it first, or run this on the node that it is on")
+        # It would be made by a task before this one.
+        return _result(place, "", conf.edit("", declared, (), ()), declared, restart_required=False)
+    known = record.read(place.record)
+    ours = [found for line in known.get("lines", []) if (found := conf.raw(str(line)))]
+    start = node.running(place)
+    before = files.read(place.config)
+    edit = conf.edit(before, declared, ours, exclusive_keys)
+    if not check_mode:
+        if edit:
+            # First, so that a run killed between the two leaves lines that the next one knows for ours.
+            known = _record(known, [*ours, *declared], start, place, before)
+            record.write(place.record, known)
+            before, edit = _write(place, declared, ours, exclusive_keys)
+        if known.get("lines") != [str(line) for line in declared]:
+            record.write(place.record, _record(known, declared, start, place, before))
+    return _result(place, before, edit, declared, _restart_required(place, known, start, edit))
+
+
+def _write(
+    place: node.Place, declared: Sequence[conf.Raw], ours: Sequence[conf.Raw], exclusive_keys: Collection[str]
+) -> tuple[str, conf.Edit]:
+    """Write under the lock, from what the file holds then; put it back where Proxmox does not understand it."""
+    with node.locked(place):
+        before = files.read(place.config)
+        if (lock := conf.lock(before)) is not None:
+            raise _trouble(
+                place,
+                f"it is locked ({lock})",
+                f"Wait for the task that holds it; if none runs any more, run 'pct unlock {place.vmid}'",
+                "PVE_GUEST_LOCKED",
+            )
+        edit = conf.edit(before, declared, ours, exclusive_keys)
+        if not edit:
+            return before, edit
+        try:
+            # Who does not take the lock (an editor, a script) may have written in between.
+            if conf.digest(files.read(place.config)) != conf.digest(before):
+                raise _trouble(place, "somebody changed the file at this moment", "Run again")
+            files.replace(place.config, edit.text)
+        except OSError as error:
+            raise _trouble(
+                place,
+                f"{place.config} cannot be written ({error.strerror})",
+                "Check that the cluster has quorum (pvecm status); without it /etc/pve is read-only",
+            ) from error
+        read_back = node.pct_config(place)
+        unknown = [str(line) for line in edit.added if line not in read_back]
+        if unknown:
+            files.replace(place.config, before)
+            raise _trouble(
+                place,
+                f"Proxmox does not know {', '.join(unknown)}; the file is as it was",
+                "Correct the key (lxc.container.conf(5))",
+                "PVE_RAW_LINE_UNKNOWN",
+            )
+    return before, edit
+
+
+def _declared(line: str, vmid: int) -> conf.Raw:
+    found = conf.raw(line) if "\n" not in line.strip() else None
+    if found is None or found.key in GENERATED or not found.value:
+        raise cannot(
+            "use",
+            f"line '{line}'",
+            f"container '{vmid}'",
+            "it is not a raw configuration line that Proxmox accepts",
+            "Write 'lxc.<key>: <value>', one line each; lxc.rootfs.* is made by Proxmox itself",
+        )
+    return found
+
+
+def _restart_required(place: node.Place, known: dict[str, t.Any], start: str | None, edit: conf.Edit) -> bool:
+    """Whether the guest runs with other raw lines than its configuration has: they never come into force live.
+
+    What it was started with is in the record, if we changed the file since. Else LXC's own configuration tells, which
+    Proxmox writes at each start, but also at each change through its API.
+    """
+    if start is None:
+        return False
+    now = conf.raw_lines(edit.text)
+    started = known.get("started") or {}
+    if started.get("start") == start:
+        return started.get("lines") != [str(line) for line in now]
+    begun_with = node.started_with(place)
+    if begun_with is None:
+        # It runs, and nothing here says with what: not known is not good.
+        return True
+    gone = [line for line in edit.removed if line not in now]
+    return any(line not in begun_with for line in now) or any(line in begun_with for line in gone)
+
+
+def _record(
+    known: dict[str, t.Any], lines: Sequence[conf.Raw], start: str | None, place: node.Place, before: str
+) -> dict[str, t.Any]:
+    """The record with these lines as ours and, where the guest runs, the lines that this start of it has."""
+    started = known.get("started") or {}
+    if start and started.get("start") != start:
+        begun_with = node.started_with(place) or []
+        started = {"start": start, "lines": [str(line) for line in conf.raw_lines(before) if line in begun_with]}
+    return {**known, "vmid": place.vmid, "lines": list(dict.fromkeys(str(line) for line in lines)), "started": started}
+
+
+def _result(
+    place: node.Place, before: str, edit: conf.Edit, declared: Sequence[conf.Raw], restart_required: bool
+) -> dict[str, t.Any]:
+    left = conf.raw_lines(edit.text)
+    old = conf.raw_lines(before)
+    return {
+        "changed": bool(edit),
+        "diff": {
+            "before_header": str(place.config),
+            "after_header": str(place.config),
+            "before": "".join(f"{line}\n" for line in old),
+            "after": "".join(f"{line}\n" for line in left),
+        },
+        "lines": [str(line) for line in left],
+        "unmanaged": [str(line) for line in left if line not in declared],
+        "digest": conf.digest(edit.text) if edit.text else None,
+        "restart_required": restart_required,
+    }
+
+
+def _trouble(place: node.Place, cause: str, remedy: str, fault: str | None = None) -> Exception:
+    subject = f"container '{place.vmid}'"
+    found = [finding(fault, subject, cause)] if fault else []
+    return cannot("edit the raw lines of", subject, "this node", cause, remedy, found)

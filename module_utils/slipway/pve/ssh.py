@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Proxmox API as root on a node: proxmoxer's paramiko backend, which runs ``pvesh`` there.
+
+proxmoxer's own session adds unknown host keys silently and takes every word on standard error (a locale warning) for a
+failure. The subclass here verifies host keys and goes by the exit status.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from functools import partial
+
+import paramiko
+from proxmoxer.backends.command_base import JsonSimpleSerializer, shell_join
+from proxmoxer.backends.ssh_paramiko import SshParamikoSession
+from proxmoxer.core import ProxmoxResource
+
+from .client import ApiError, Client
+from .permissions import ROOT
+
+# OSError covers what sockets raise: refused, unreachable, timed out, unknown host; and a key file that is not there.
+ERRORS = (paramiko.SSHException, OSError, EOFError)
+
+
+class UnknownHostKey(paramiko.SSHException):
+    """The host is in no known_hosts file."""
+
+
+class RefuseUnknown(paramiko.RejectPolicy):
+    """Reject a host that is not known, with an exception that can be told from others by its type."""
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        raise UnknownHostKey(f"{key.get_name()} {key.fingerprint}")
+
+
+class VerifiedSession(SshParamikoSession):
+    """A session that trusts only host keys that it was given."""
+
+    def __init__(self, host: str, known_hosts: str | None, work_seconds: int, **arguments: t.Any) -> None:
+        self.known_hosts = known_hosts
+        self.work_seconds = work_seconds
+        super().__init__(host, ROOT.partition("@")[0], **arguments)
+
+    def _connect(self) -> paramiko.SSHClient:
+        client = paramiko.SSHClient()
+        client.set_missing_host_key_policy(RefuseUnknown())
+        if self.known_hosts:
+            client.load_host_keys(self.known_hosts)
+        else:
+            client.load_system_host_keys()
+        client.connect(
+            self.host,
+            port=self.port,
+            username=self.user,
+            key_filename=os.path.expanduser(self.private_key_file) if self.private_key_file else None,
+            # A key that was named is the only one that is tried: others could lock us out of a strict server.
+            look_for_keys=not self.private_key_file,
+            allow_agent=not self.private_key_file,
+            timeout=self.timeout,
+            banner_timeout=self.timeout,
+            auth_timeout=self.timeout,
+        )
+        return client
+
+    def _exec(self, cmd: list[str]) -> tuple[str, str, int]:
+        transport = self.ssh_client.get_transport()
+        if transport is None:
+            raise paramiko.SSHException("the connection was closed")
+        channel = transport.open_session(timeout=self.timeout)
+        # pvesh works to the end before it answers, so a silence may last as long as a task.
+        channel.settimeout(self.work_seconds)
+        channel.exec_command(shell_join(cmd))
+        out = channel.makefile("rb", -1).read().decode(errors="replace")
+        errors = channel.makefile_stderr("rb", -1).read().decode(errors="replace")
+        status = channel.recv_exit_status()
+        if status == 0:
+            return out, "", status
+        if "UPID:" in out:
+            # The task was started and is what failed: its own status and log say more than pvesh does.
+            return out, "", status
+        return "", errors + out or f"pvesh ended with exit status {status}", status
+
+
+def connect(params: t.Mapping[str, t.Any]) -> Client:
+    """Connect to ``api_host`` as root. Raises ApiError."""
+    host = params["api_host"]
+    explain = partial(_explain, known_hosts=params.get("api_ssh_known_hosts_file"))
+    try:
+        session = VerifiedSession(
+            host,
+            known_hosts=params.get("api_ssh_known_hosts_file"),
+            work_seconds=max(params["api_timeout_seconds"], params.get("timeout_seconds") or 0),
+            private_key_file=params.get("api_ssh_private_key_file"),
+            port=params["api_ssh_port"],
+            timeout=params["api_timeout_seconds"],
+        )
+    except ERRORS as error:
+        raise explain(error) from error
+    resource = ProxmoxResource(base_url="", session=session, serializer=JsonSimpleSerializer())
+    return Client(resource, ROOT, host, explain, ERRORS)
+
+
+def _explain(error: Exception, known_hosts: str | None) -> ApiError:
+    file = known_hosts or "~/.ssh/known_hosts"
+    if isinstance(error, UnknownHostKey):
+        return ApiError(
+            f"its SSH host key ({error}) is not in {file}",
+            "Read the key on the node itself (/etc/ssh/ssh_host_ed25519_key.pub) and add it to that file",
+        )
+    if isinstance(error, paramiko.BadHostKeyException):
+        return ApiError(
+            f"its SSH host key {error.key.fingerprint} is not the one in {file}",
+            "Find out why it changed; if the node was installed anew, replace the line in that file",
+        )
+    if isinstance(error, paramiko.PasswordRequiredException):
+        return ApiError("the SSH key has a passphrase", "Load it into an agent, or name a key without one")
+    if isinstance(error, paramiko.AuthenticationException):
+        return ApiError("root's SSH key was refused", "Check api_ssh_private_key_file and root's authorized_keys there")
+    if isinstance(error, FileNotFoundError):
+        return ApiError(f"the file '{error.filename}' does not exist", "Correct the api_ssh_* option that names it")
+    if isinstance(error, TimeoutError):
+        return ApiError(
+            "no answer came in time; pvesh may still be at work there",
+            "Look at the node's task list, then run again, with a longer timeout_seconds if it is slow",
+        )
+    return ApiError(f"it cannot be reached over SSH ({error})", "Check address, port and sshd on the node")

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make an environment: find the interpreter, drive uv, try imports, switch a link. Everything here acts on the target.
+
+An environment is built where it will stay, since its scripts name their interpreter by path. So that a killed run is
+completed by the next one, a note lies beside the folder while it is not whole; and what it was made from is written
+into it last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import typing as t
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import SlipwayError
+from ..findings import Finding, finding
+from . import markers
+
+PROBE_TIMEOUT_SECONDS = 60
+RECORD_NAME = "slipway.lock"
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that was run: its path, its version as ``3.12`` and what it says about itself to markers."""
+
+    path: str
+    version: str
+    environment: dict[str, str]
+
+
+def ask_interpreter(path: str) -> Interpreter | None:
+    """Run a Python and let it tell its version; ``None`` where it does not run (a shim, a broken link)."""
+    try:
+        done = subprocess.run(
+            [path, "-I", "-c", markers.PROBE],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=PROBE_TIMEOUT_SECONDS,
+            check=True,
+        )
+        told = json.loads(done.stdout)
+        return Interpreter(path, told["python_version"], told)
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return None
+
+
+def find_interpreters(candidates: t.Iterable[str]) -> t.Iterator[Interpreter]:
+    """Those of the names and paths that run, in order, each asked only when it is wanted."""
+    for candidate in candidates:
+        path = shutil.which(candidate)
+        found = ask_interpreter(path) if path else None
+        if found:
+            yield found
+
+
+def note_path(venv: Path) -> Path:
+    """Where it is noted that the environment is not whole. Outside, since the folder itself may be made anew."""
+    return venv.parent / f".{venv.name}.incomplete"
+
+
+def read_note(venv: Path) -> str:
+    """``creating``, ``changing``, or empty where the environment is whole or absent."""
+    try:
+        return note_path(venv).read_text(encoding="utf-8").strip() or "creating"
+    except OSError:
+        return ""
+
+
+def read_record(venv: Path) -> str:
+    """The text of the lock that the environment was made from; empty where Slipway did not finish it."""
+    try:
+        return (venv / RECORD_NAME).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def build(uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, timeout_seconds: int) -> None:
+    """Make the environment from nothing (``interpreter`` given) or bring its packages to the lock (``None``).
+
+    Raises ``SlipwayError`` whose message is the cause; the note stays, so that the next run goes on.
+    """
+    resumed = bool(read_note(venv))
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    write_file(note_path(venv), "creating\n" if interpreter else "changing\n")
+    if interpreter:
+        if venv.exists():
+            shutil.rmtree(venv)
+        _run_uv(uv, ["venv", "--no-project", "--python", interpreter.path, str(venv)], timeout_seconds)
+    with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
+        # What was read and planned is what is installed, whatever happens to the caller's file meanwhile.
+        lock = Path(folder) / "requirements.lock"
+        lock.write_text(lock_text, encoding="utf-8")
+        options = ["--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
+        # A run that was killed may have left packages that are half there and look installed.
+        options += ["--reinstall"] if resumed and not interpreter else []
+        _run_uv(uv, ["pip", "sync", *options, "--python", str(venv / "bin" / "python"), str(lock)], timeout_seconds)
+
+
+def finish(venv: Path, lock_text: str) -> None:
+    """Write into the environment what it was made from, and take the note away: it is whole."""
+    write_file(venv / RECORD_NAME, lock_text)
+    note_path(venv).unlink()
+
+
+def _run_uv(uv: str, arguments: list[str], timeout_seconds: int) -> None:
+    # Never a Python of its own choice, no colours, and no settings of whatever project lies around.
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
+    try:
+        done = subprocess.run(
+            [uv, *arguments],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=environment,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_seconds,
+            umask=0o022,
+        )
+    except subprocess.TimeoutExpired:
+        raise SlipwayError(f"uv did not end within {timeout_seconds} seconds") from None
+    except OSError as error:
+        cause = f"uv does not run: {error}"
+        raise SlipwayError(cause, [finding("UV_MISSING", uv, cause)]) from None
+    if done.returncode:
+        raise explain_uv(done.returncode, done.stdout)
+
+
+def explain_uv(returncode: int, output: str) -> SlipwayError:
+    """What uv's complaint comes to, in a sentence; its message is the cause alone."""
+    output = re.sub(r"://[^/@\s]+@", "://***@", output)  # an index address may carry a password
+    mismatch = re.search(r"Hash mismatch for `([^`]+)`.*?sha256:(\w+).*?Computed:\s*sha256:(\w+)", output, re.DOTALL)
+    if mismatch:
+        package, expected, computed = mismatch.groups()
+        cause = (
+            f"the file of {package} is not the one that the lock means (sha256 {computed}, the lock says {expected})"
+        )
+        return SlipwayError(cause, [finding("HASH_MISMATCH", package, cause)])
+    if re.search(r"Failed to fetch|error sending request", output):
+        cause = f"the package index does not answer: {last_lines(output, 6)}"
+        return SlipwayError(cause, [finding("INDEX_UNREACHABLE", "package index", cause)])
+    if re.search(r"No solution found", output):
+        cause = f"the index or folder does not have what the lock names: {last_lines(output, 3)}"
+        return SlipwayError(cause, [finding("PACKAGE_UNAVAILABLE", "lock", cause)])
+    if returncode < 0:
+        return SlipwayError(f"uv was killed by {signal_name(-returncode)}")
+    return SlipwayError(f"uv failed ({returncode}): {last_lines(output, 6)}")
+
+
+def last_lines(text: str, count: int) -> str:
+    """The last lines that say something, as one line of at most 600 characters."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-count:])[-600:] or "no output"
+
+
+def signal_name(number: int) -> str:
+    """``SIGILL`` for 4."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def try_imports(python: str, names: t.Iterable[str], timeout_seconds: int, write_bytecode: bool) -> list[Finding]:
+    """Import each module in an interpreter of its own; a finding for each that fails."""
+    findings = []
+    for name in names:
+        fault = _import_fault(python, name, timeout_seconds, write_bytecode)
+        if fault:
+            findings.append(finding("IMPORT_FAILED", name, fault))
+    return findings
+
+
+def _import_fault(python: str, name: str, timeout_seconds: int, write_bytecode: bool) -> str:
+    command = [python, "-I"] + ([] if write_bytecode else ["-B"])
+    try:
+        done = subprocess.run(
+            check=False,
+                        [*command, "-c", "import importlib, sys; importlib.import_module(sys.argv[1])", name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_seconds,
+            umask=0o022,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {timeout_seconds} seconds"
+    except OSError as error:
+        return str(error)
+    if done.returncode < 0:
+        return f"killed by {signal_name(-done.returncode)}"
+    return last_lines(done.stderr, 1) if done.returncode else ""
+
+
+def read_link(link: Path) -> str:
+    """Where a link points; empty where nothing is. Raises ``SlipwayError`` where something else lies there."""
+    if link.is_symlink():
+        return os.readlink(link)
+    if os.path.lexists(link):
+        raise SlipwayError(f"{link} is not a symbolic link")
+    return ""
+
+
+def switch_link(link: Path, target: Path) -> None:
+    """Let the link point to the environment, in one step: whoever looks finds the old or the new one."""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    temporary = link.parent / f".{link.name}.{os.getpid()}"
+    os.symlink(target, temporary)
+    try:
+        os.replace(temporary, link)
+    except OSError:
+        temporary.unlink()
+        raise

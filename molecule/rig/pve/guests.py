@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The work of tasks on containers: create, start, stop, shut down, reboot, destroy.
+
+Each takes ``(node, say, vmid, **arguments)``; the arguments are JSON, because the work may run in another process.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+from . import lxcconf, setup, update
+from .conf import Conf
+from .errors import ApiError, died
+from .formats import parse_property_string
+from .node import Node, check_lock, check_protection
+from .permissions import NEW_VOLUME, mount_type
+from .schema import MOUNT, ROOTFS
+from .tasks import Say
+
+
+def _offset(content: Conf) -> int:
+    return lxcconf.ID_OFFSET if content.get("unprivileged") else 0
+
+
+def _volumes(content: Conf) -> dict[str, str]:
+    """Volume IDs of a configuration by key; folders and devices of the node are not among them."""
+    found = {}
+    for key, value in content.items():
+        if key == "rootfs" or re.fullmatch(r"mp\d+", key):
+            volume = parse_property_string(ROOTFS if key == "rootfs" else MOUNT, value)["volume"]
+            if mount_type(volume) == "volume":
+                found[key] = volume
+    return found
+
+
+def _guest_root(node: Node, content: Conf) -> setup.GuestRoot:
+    volume = parse_property_string(ROOTFS, content["rootfs"])["volume"]
+    return setup.GuestRoot(node.storages.path(volume), _offset(content))
+
+
+def allocate(node: Node, vmid: int, content: Conf) -> list[str]:
+    """Turn every ``storage:size`` of a configuration into a volume; returns the new volume IDs."""
+    made = []
+    for key, volume in _volumes(content).items():
+        if new := NEW_VOLUME.fullmatch(volume):
+            volid = node.storages.allocate(new[1], vmid, _offset(content))
+            made.append(volid)
+            size = f"{float(new[2]):g}G"
+            content[key] = update.canonical(key, content[key].replace(volume, volid, 1) + f",size={size}")
+    return made
+
+
+def create(
+    node: Node, say: Say, vmid: int, content: Conf, ostemplate: str, password: str | None, ssh_public_keys: str | None,
+    run: bool,
+) -> None:
+    """Make the volumes, unpack the template, write the configuration. What failed leaves nothing behind."""
+    made: list[str] = []
+    try:
+        with node.locked(vmid):
+            made = allocate(node, vmid, content)
+            root = _guest_root(node, content)
+            node.runtime.unpack(node.storages.template(ostemplate), root.path, say)
+            content.setdefault("ostype", setup.os_type(root))
+            say(f"Detected container architecture: {content.setdefault('arch', 'amd64')}")
+            for line in setup.after_creation(root, password, ssh_public_keys):
+                say(line)
+            content = {"hostname": f"CT{vmid}", "memory": 512, "swap": 512, **content}
+            node.save(vmid, content)
+    except Exception as error:
+        for volid in made:
+            node.storages.free(volid)
+        node.conf_path(vmid).unlink(missing_ok=True)
+        raise died(f"unable to create CT {vmid} - {getattr(error, 'message', error)}") from error
+    if run:
+        start(node, say, vmid)
+
+
+def start(node: Node, say: Say, vmid: int, skiplock: bool = False) -> None:
+    """Apply what is pending, write the guest's own files and LXC's configuration, and start it."""
+    with node.locked(vmid):
+        content = node.load(vmid)
+        if content.get("template"):
+            raise died("you can't start a CT if it's a template")
+        if not skiplock:
+            check_lock(content)
+        if content["pending"]:
+            update.apply_stopped(content)
+            allocate(node, vmid, content)
+            node.save(vmid, content)
+        node.runtime.start(vmid, _prepare(node, vmid, content), say)
+
+
+def _prepare(node: Node, vmid: int, content: Conf) -> str:
+    """Everything that has to be there before LXC looks; returns LXC's configuration."""
+    unprivileged = bool(content.get("unprivileged"))
+    devices = [
+        node.runtime.pass_device(vmid, device, unprivileged) for _, device in lxcconf.device_numbers(content)
+    ]
+    root = _guest_root(node, content)
+    setup.before_start(root, vmid, content, (node.root / "etc/resolv.conf").read_text())
+    mounts = {}
+    for key, value in content.items():
+        if re.fullmatch(r"mp\d+", key):
+            volume = parse_property_string(MOUNT, value)["volume"]
+            mounts[key] = volume if mount_type(volume) != "volume" else str(node.storages.path(volume))
+    extra = node.root / "etc/rig/guest-mounts"
+    facts = lxcconf.Facts(
+        rootfs=str(root.path),
+        mounts=mounts,
+        devices=devices,
+        guest_mounts=[line for line in extra.read_text().splitlines() if line.strip()] if extra.exists() else [],
+        controllers=node.runtime.controllers(),
+    )
+    return lxcconf.render(vmid, content, facts)
+
+
+def stop(node: Node, say: Say, vmid: int, skiplock: bool = False) -> None:
+    """Kill the guest."""
+    with node.locked(vmid):
+        if not skiplock:
+            check_lock(node.load(vmid))
+        if not node.runtime.stop(vmid, None):
+            raise died(f"failed to stop CT {vmid}")
+
+
+def shutdown(node: Node, say: Say, vmid: int, timeout_seconds: int = 60, force: bool = False) -> None:
+    """Ask the guest to go down, and kill it afterwards if ``force`` allows that."""
+    with node.locked(vmid):
+        check_lock(node.load(vmid))
+        if not node.runtime.stop(vmid, timeout_seconds) and not (force and node.runtime.stop(vmid, None)):
+            raise died(f"command 'lxc-stop -n {vmid} --nokill --timeout {timeout_seconds}' failed: exit code 1")
+
+
+def reboot(node: Node, say: Say, vmid: int, timeout_seconds: int = 60) -> None:
+    """Shut down and start again, which is when pending changes take effect."""
+    shutdown(node, say, vmid, timeout_seconds)
+    start(node, say, vmid)
+
+
+def destroy(node: Node, say: Say, vmid: int, force: bool = False) -> None:
+    """Remove a guest with its volumes and its configuration."""
+    with node.locked(vmid):
+        content = node.load(vmid)
+        check_destroyable(node, vmid, content, force)
+        if node.runtime.running(vmid):
+            node.runtime.stop(vmid, None)
+        for volid in _volumes(content).values():
+            say(f"destroying volume {volid}")
+            node.storages.free(volid)
+        node.runtime.forget(vmid)
+        node.conf_path(vmid).unlink()
+
+
+def check_destroyable(node: Node, vmid: int, content: Conf, force: bool) -> None:
+    """Refuse what is protected, locked or running."""
+    check_protection(content, f"can't remove CT {vmid}")
+    check_lock(content)
+    if node.runtime.running(vmid) and not force:
+        raise died(f"unable to destroy CT {vmid} - container is running")
+
+
+def make_template(node: Node, vmid: int) -> None:
+    """Turn a guest into a template; its volumes become base volumes."""
+    with node.locked(vmid):
+        content = node.load(vmid)
+        check_lock(content)
+        if node.runtime.running(vmid):
+            raise died("you can't convert a CT to template if the CT is running")
+        if content.get("template"):
+            raise died("you can't convert a CT to template if it's already a template")
+        for key, volid in _volumes(content).items():
+            base = volid.replace(":subvol-", ":basevol-", 1)
+            node.storages.path(volid).rename(node.storages.path(base))
+            content[key] = content[key].replace(volid, base, 1)
+        content["template"] = 1
+        node.save(vmid, content)
+
+
+def startup_order(content: Conf, vmid: int) -> tuple[int, int]:
+    """Guests with an order come first, by it; then the others by number."""
+    found = re.search(r"(?:^|,)(?:order=)?(\d+)(?:,|$)", content.get("startup", ""))
+    return (int(found[1]) if found else 2**31, vmid)
+
+
+def at_boot(node: Node, say: Say) -> None:
+    """Start the guests that are to run after a boot. One that fails does not keep the others down."""
+    found = [(vmid, node.load(vmid)) for vmid in node.vmids()]
+    for vmid, content in sorted(found, key=lambda guest: startup_order(guest[1], guest[0])):
+        if content.get("onboot") and not content.get("template") and not node.runtime.running(vmid):
+            say(f"Starting CT {vmid}")
+            try:
+                start(node, say, vmid)
+            except (ApiError, OSError) as error:
+                say(f"Starting CT {vmid} failed: {error}")
+            time.sleep(_delay(content, "up"))
+
+
+def at_shutdown(node: Node, say: Say) -> None:
+    """Shut the running guests down, last started first."""
+    found = [(vmid, node.load(vmid)) for vmid in node.vmids() if node.runtime.running(vmid)]
+    for vmid, content in sorted(found, key=lambda guest: startup_order(guest[1], guest[0]), reverse=True):
+        say(f"Stopping CT {vmid}")
+        node.runtime.stop(vmid, _delay(content, "down") or 60) or node.runtime.stop(vmid, None)
+
+
+def _delay(content: Conf, name: str) -> int:
+    found = re.search(rf"(?:^|,){name}=(\d+)", content.get("startup", ""))
+    return int(found[1]) if found else 0

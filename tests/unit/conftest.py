@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine with GPUs as a folder: what procfs, sysfs, /dev and /etc of a healthy node hold."""
+
+from __future__ import annotations
+
+import struct
+import typing as t
+from pathlib import Path
+
+import pytest
+
+OPEN_BANNER = (
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.58.03  Release Build  (builder@host)  "
+    "Tue Mar 17 20:01:12 UTC 2026\nGCC version:  gcc version 14.2.0 (Debian 14.2.0-19)\n"
+)
+# Character major 1 has /dev/null, which always opens: here it stands for both of the driver's majors.
+PROC_DEVICES = (
+    "Character devices:\n  1 nvidia\n  1 nvidia-uvm\n  5 /dev/tty\n\nBlock devices:\n  8 sd\n 99 nvidia-uvm\n"
+)
+ELF64_X86_64 = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack("<HH", 3, 62)
+
+
+class GpuMachine:
+    """Writes a healthy node below ``root``; ``file``, ``link`` and ``drop`` change it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.file("proc/self/uid_map", "         0          0 4294967295\n")
+        self.file("proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz root=/dev/sda1 ro iommu=pt\n")
+        self.file("proc/devices", PROC_DEVICES)
+        self.file("proc/driver/nvidia/version", OPEN_BANNER)
+        self.file("proc/driver/nvidia/params", 'EnableMSI: 1\nRegistryDwords: "ForceP2P=0x11"\n')
+        self.file("sys/module/nvidia/version", "595.58.03\n")
+        self.file("sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "Y\n")
+        self.file("etc/modprobe.d/nvidia.conf", "options nvidia-uvm uvm_disable_hmm=1\n")
+        self.file("usr/lib/x86_64-linux-gnu/libcuda.so.595.58.03", ELF64_X86_64)
+        self.link("usr/lib/x86_64-linux-gnu/libcuda.so.1", "libcuda.so.595.58.03")
+        # The driver's numbers do not follow the order of the bus.
+        self.gpu("0000:06:00.0", minor=1)
+        self.gpu("0000:07:00.0", minor=0)
+        for name in ("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1"):
+            self.link(f"dev/{name}", "/dev/null")
+
+    def gpu(self, bus_id: str, minor: int | None) -> None:
+        """A GPU on the bus and, with a ``minor``, in the driver's list."""
+        if minor is not None:
+            self.file(
+                f"proc/driver/nvidia/gpus/{bus_id}/information",
+                f"Model: \t\t NVIDIA RTX PRO 6000\nIRQ:   \t\t 185\nGPU UUID: \t GPU-0000000{minor}\n"
+                f"Bus Location: \t {bus_id}\nDevice Minor: \t {minor}\nGPU Excluded:\t No\n",
+            )
+        attributes = {
+            "vendor": "0x10de",
+            "device": "0x2bb5",
+            "class": "0x030200",
+            "numa_node": "0",
+            "current_link_speed": "2.5 GT/s PCIe",
+            "current_link_width": "16",
+            "max_link_speed": "32.0 GT/s PCIe",
+            "max_link_width": "16",
+        }
+        for name, value in attributes.items():
+            self.file(f"sys/bus/pci/devices/{bus_id}/{name}", value + "\n")
+        self.link(
+            f"sys/bus/pci/devices/{bus_id}/driver", "../../drivers/" + ("vfio-pci" if minor is None else "nvidia")
+        )
+
+    def file(self, path: str, content: str | bytes) -> None:
+        """Write a file and the folders above it."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def link(self, path: str, target: str) -> None:
+        """Make a symbolic link, in the place of what was there."""
+        self.drop(path)
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).symlink_to(target)
+
+    def drop(self, *paths: str) -> None:
+        """Take files, links or whole folders away."""
+        for path in paths:
+            target = self.root / path
+            if target.is_dir() and not target.is_symlink():
+                self.drop(*(str(inner.relative_to(self.root)) for inner in target.iterdir()))
+                target.rmdir()
+            else:
+                target.unlink(missing_ok=True)
+
+    def as_guest(self, *nodes: str) -> None:
+        """Turn it into an unprivileged container that was given these nodes."""
+        self.file("proc/self/uid_map", "0 100000 65536\n")
+        self.drop("etc/modprobe.d", "dev")
+        for name in nodes:
+            self.link(f"dev/{name}", "/dev/null")
+
+
+@pytest.fixture
+def gpu_machine(tmp_path: Path) -> GpuMachine:
+    """A healthy node with two GPUs; tests change it."""
+    return GpuMachine(tmp_path / "machine")
+
+
+@pytest.fixture
+def look(gpu_machine: GpuMachine) -> t.Callable[..., dict[str, t.Any]]:
+    """What the code sees of ``gpu_machine``."""
+    from ansible.module_utils.slipway.gpu import machine
+
+    return lambda **options: machine.look(root=str(gpu_machine.root), timeout_seconds=10, **options)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.slipway.gpu import child
+
+
+def test_messages_come_back_in_order() -> None:
+    assert child.run(lambda emit: [emit(n) for n in ([1], {"a": None}, "x" * 100000)], 10) == child.Outcome(
+        "done", [[1], {"a": None}, "x" * 100000]
+    )
+
+
+def test_a_hang_ends_at_the_limit_keeps_what_was_said_and_leaves_no_process() -> None:
+    def work(emit: child.Emit) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        emit(os.getpid())
+        time.sleep(60)
+
+    begun = time.monotonic()
+    outcome = child.run(work, 0.3)
+    assert time.monotonic() - begun < 5
+    assert outcome.ended == "hung"
+    with pytest.raises(ProcessLookupError):
+        os.kill(outcome.messages[0], 0)
+
+
+def test_a_child_that_closes_its_end_and_stays_is_hung_too() -> None:
+    def work(emit: child.Emit) -> None:
+        os.closerange(3, 256)
+        time.sleep(60)
+
+    assert child.run(work, 0.3).ended == "hung"
+
+
+def test_a_crash_is_named() -> None:
+    outcome = child.run(lambda emit: os.kill(os.getpid(), signal.SIGSEGV), 10)
+    assert (outcome.ended, outcome.cause) == ("died", "SIGSEGV")
+
+
+def test_an_exception_is_told_and_nothing_of_the_parent_runs_on() -> None:
+    def work(emit: child.Emit) -> None:
+        emit("before")
+        raise OSError("no such thing")
+
+    assert child.run(work, 10) == child.Outcome("died", ["before"], "OSError: no such thing")
+
+
+def test_the_child_prints_nothing_and_holds_no_file_of_the_parent(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def work(emit: child.Emit) -> None:
+        os.write(1, b"noise")
+        os.write(2, b"noise")
+        emit(sorted({os.readlink(f"/proc/self/fd/{n}") for n in range(3)}))
+        emit([os.path.exists(f"/proc/self/fd/{held.fileno()}"), os.getsid(0) == os.getpid()])
+
+    with (tmp_path / "held").open("w") as held:
+        assert child.run(work, 10).messages == [["/dev/null"], [False, True]]
+    assert capfd.readouterr() == ("", "")

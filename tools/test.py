@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the tests by part (lint, unit, molecule), show each as it goes, and end with one line that counts.
+
+A lint command, a unit test and a step of a Molecule scenario are one test each. What could not start counts as failed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STAGE = ROOT / "build" / "ansible_collections" / "slipway" / "slipway"
+# The journey comes first: it deploys from nothing, and the others then break what it made and see it repaired.
+SCENARIOS = [
+    "deploy",
+    "pve_host",
+    "model_store",
+    "gpu_container",
+    "gpu_userspace",
+    "inference_stack",
+    "inference_server",
+    "acceptance",
+]
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Count:
+    """Tests by outcome."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: Count) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+def run(command: list[str], cwd: Path = ROOT, **environment: str) -> tuple[int, str]:
+    """Run a command, showing its output as it comes. Returns status and output without colours."""
+    print(f"\n$ {' '.join(command)}", flush=True)
+    lines = []
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(COLOUR.sub("", line))
+    return process.returncode, "".join(lines)
+
+
+def stage() -> None:
+    """Lay out a collection below build/, where relative imports resolve as they do in an installed one."""
+    shutil.rmtree(STAGE, ignore_errors=True)
+    for source, target in (
+        ("library", "modules"),
+        ("module_utils", "module_utils"),
+        ("action_plugins", "action"),
+    ):
+        shutil.copytree(ROOT / source, STAGE / "plugins" / target)
+
+
+def lint() -> Count:
+    """Style, types and Ansible's own rules."""
+    stage()
+    commands: list[tuple[list[str], Path, dict[str, str]]] = [
+        (["ruff", "check", "."], ROOT, {}),
+        (["ruff", "format", "--check", "."], ROOT, {}),
+        (
+            [
+                "mypy",
+                "--config-file",
+                str(ROOT / "pyproject.toml"),
+                "--namespace-packages",
+                "--explicit-package-bases",
+                "ansible_collections",
+            ],
+            ROOT / "build",
+            {},
+        ),
+        (
+            ["mypy", "--config-file", str(ROOT / "pyproject.toml"), "--explicit-package-bases", "."],
+            ROOT / "molecule" / "rig",
+            {},
+        ),
+        (["mypy", "tools/test.py", "tools/summary.py", "tools/findings_doc.py"], ROOT, {}),
+        (["ansible-lint", "--strict"], ROOT, {}),
+    ]
+    count = Count()
+    for command, cwd, environment in commands:
+        status, _output = run(command, cwd, **environment)
+        count.add(Count(passed=int(status == 0), failed=int(status != 0)))
+    return count
+
+
+def unit() -> Count:
+    """pytest over tests/."""
+    status, output = run([sys.executable, "-m", "pytest", "-q", "tests"])
+    last = output.strip().splitlines()[-1] if output.strip() else ""
+    numbers = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
+    count = Count(numbers.get("passed", 0), numbers.get("failed", 0) + numbers.get("error", 0), numbers.get("skipped", 0))
+    if status and not count.failed:
+        count.failed = 1
+    return count
+
+
+def molecule() -> Count:
+    """The scenarios on a rig of their own."""
+    selected = [word for name in SCENARIOS for word in ("--scenario-name", name)]
+    status, output = run(["molecule", "test", "--no-command-borders", *selected], ANSIBLE_FORCE_COLOR="0")
+    details = output[output.rfind("DETAILS") :]
+    steps = re.findall(r"^(\S+) ➜ (\S+): Executed: (\w+)", details, re.MULTILINE)
+    failed = sum(outcome != "Successful" for _scenario, _step, outcome in steps)
+    count = Count(passed=len(steps) - failed, failed=failed)
+    if status and not failed:
+        count.failed = 1
+    return count
+
+
+def main() -> int:
+    parts = {"lint": lint, "unit": unit, "molecule": molecule}
+    total = Count()
+    outcomes = []
+    for name in sys.argv[1:]:
+        count = parts[name]()
+        outcomes.append(f"{name}: {count.passed} passed, {count.failed} failed, {count.skipped} skipped")
+        total.add(count)
+    print("\n" + "\n".join(outcomes))
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
