@@ -105,6 +105,10 @@ packages:
   returned: always
   type: dict
   sample: {torch: 2.9.1}
+venv:
+  description: The environment's folder.
+  returned: always
+  type: str
 python:
   description: The environment's Python version.
   returned: always
@@ -296,6 +300,7 @@ def result(
         "removed": plan.removed,
         "changed_packages": plan.changed,
         "packages": locked if building else {name: ", ".join(versions) for name, versions in installed.items()},
+        "venv": params["venv"],
         "python": interpreter.version,
         "lock_digest": lock.digest(text),
         "findings": [one.as_dict() for one in findings],

@@ -38,9 +38,8 @@ options:
     type: str
     default: 127.0.0.1
   port:
-    description: Port to listen on.
+    description: Port to listen on; O(server.port) or 8000, if not given.
     type: int
-    default: 8000
   server:
     description: What the profile says about the server.
     type: dict
@@ -70,7 +69,7 @@ options:
         type: bool
         default: false
       port:
-        description: Not used here; the profile's default for the role, which gives O(port).
+        description: Profile's port, which O(port) replaces.
         type: int
   gpus:
     description: GPUs that the server gets, each with its device node as C(device) or C(path).
@@ -122,15 +121,24 @@ environment:
   returned: always
   type: dict
 unit:
-  description: The unit's C([Service]) section, quoted as systemd reads it, without user and group. A value that is a list is a line each.
+  description: The unit's C([Service]) section, without command line, environment, user and group. A value that is a list is a line each.
   returned: always
   type: dict
-  sample: {Type: exec, ExecStart: /opt/slipway/envs/x/bin/python ..., OpenFile: [/dev/nvidia0, /dev/nvidia1]}
+  sample: {Type: exec, Restart: on-failure, OpenFile: [/dev/nvidia0, /dev/nvidia1]}
+exec_start:
+  description: The command line as one line for C(ExecStart=), quoted as systemd reads it.
+  returned: always
+  type: str
+environment_lines:
+  description: The environment for C(Environment=), a line each, quoted as systemd reads it.
+  returned: always
+  type: list
+  elements: str
 unit_section:
   description: What the unit's C([Unit]) section needs.
   returned: always
   type: dict
-  sample: {StartLimitBurst: "3"}
+  sample: {StartLimitBurst: "5"}
 launcher:
   description: File name of the launch script that must be on the guest, or null.
   returned: always
@@ -148,7 +156,14 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.slipway.engines import ENGINES
-from ..module_utils.slipway.engines.server import Request, check_request, service_settings, unit_settings
+from ..module_utils.slipway.engines.server import (
+    Request,
+    check_request,
+    command_line,
+    environment_lines,
+    service_settings,
+    unit_settings,
+)
 from ..module_utils.slipway.errors import SlipwayError, cannot
 
 SERVER_ARGUMENTS = {
@@ -166,7 +181,7 @@ ARGUMENTS = {
     "model_path": {"type": "str", "required": True},
     "model_name": {"type": "str", "required": True},
     "host": {"type": "str", "default": "127.0.0.1"},
-    "port": {"type": "int", "default": 8000},
+    "port": {"type": "int"},
     "server": {"type": "dict", "default": {}, "apply_defaults": True, "options": SERVER_ARGUMENTS},
     "gpus": {"type": "list", "elements": "dict", "default": []},
     # The path of a file, not the key.
@@ -192,7 +207,8 @@ def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     names = ("tensor_parallel", "context_length", "kv_cache_dtype", "arguments", "environment", "open_devices")
     try:
         request = Request(
-            **{name: params[name] for name in ("engine", "venv", "model_path", "model_name", "host", "port")},
+            **{name: params[name] for name in ("engine", "venv", "model_path", "model_name", "host")},
+            port=next((port for port in (params["port"], server["port"]) if port is not None), 8000),
             **{name: server[name] for name in names},
             devices=device_nodes(params["gpus"]) if server["open_devices"] else (),
             api_key_file=params["api_key_file"],
@@ -207,7 +223,9 @@ def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
         "changed": False,
         "argv": plan.argv,
         "environment": plan.environment,
-        "unit": service_settings(request, plan),
+        "unit": service_settings(request),
+        "exec_start": command_line(plan.argv),
+        "environment_lines": environment_lines(plan.environment),
         "unit_section": unit_settings(),
         "launcher": plan.launcher,
         "findings": [one.as_dict() for one in plan.findings],

@@ -273,4 +273,64 @@ CATALOGUE: dict[str, Fault] = {
         "The API listens to a network and asks for no key.",
         "Give api_key_file, or let the server listen on 127.0.0.1 behind something that asks",
     ),
+    "SERVER_UNREACHABLE": Fault(
+        "fail",
+        "Nothing answers at the server's address.",
+        "See whether the unit runs (systemctl status, journalctl -u), listens on that address, and no firewall is between",
+    ),
+    "SERVER_NOT_READY": Fault(
+        "fail",
+        "The server answers but does not generate.",
+        "Read its log (journalctl -u) for the step that it is at; give it more time if it is still loading",
+    ),
+    "SERVER_UNAUTHORIZED": Fault(
+        "fail",
+        "The server does not accept the API key.",
+        "Give the key of the server's api_key_file, and restart the server if the file is newer than its process",
+    ),
+    "MODEL_NAME_MISMATCH": Fault(
+        "fail",
+        "The server serves another model than was asked for.",
+        "Use the served name in model, or correct the profile's model.name and deploy again",
+    ),
+    "CHECK_NOT_MADE": Fault(
+        "unknown",
+        "A check could not be made, so nothing is known about it.",
+        "Put right what kept it from being made, and run it again",
+    ),
+    "ANSWER_MISSING": Fault(
+        "fail",
+        "The server gave no answer to a question.",
+        "Read its log (journalctl -u) at the time of the question",
+    ),
+    "ANSWER_EMPTY": Fault(
+        "fail",
+        "The model answers nothing.",
+        "Check the chat template and the stop tokens of the model, then its weights",
+    ),
+    "ANSWER_INCOHERENT": Fault(
+        "fail",
+        "The model talks nonsense.",
+        "Suspect the numbers before the prompt: weights (hash), links between GPUs, kernels and number formats, patches",
+    ),
+    "ANSWER_WRONG": Fault(
+        "fail",
+        "The model's answer is not the expected one.",
+        "Read the answer: if it is good, correct the case; else check weights, chat template and number formats",
+    ),
+    "REASONING_OVER_BUDGET": Fault(
+        "warn",
+        "The model spent all its tokens on reasoning and came to no answer.",
+        "Raise the case's max_tokens",
+    ),
+    "THROUGHPUT_LOW": Fault(
+        "fail",
+        "The server is slower than it must be.",
+        "See what else uses the machine; compare clocks, links and server arguments with the last proof",
+    ),
+    "THROUGHPUT_UNKNOWN": Fault(
+        "unknown",
+        "The speed could not be measured.",
+        "The server must stream and count its tokens (stream_options.include_usage); read its log",
+    ),
 }

@@ -158,13 +158,21 @@ def quote(word: str) -> str:
     return f'"{escaped}"' if not re.fullmatch(r"[A-Za-z0-9_./:=,@+-]+", word) else word
 
 
-def service_settings(request: Request, plan: ServerPlan) -> dict[str, str | list[str]]:
-    """The ``[Service]`` section, without user and group, which are the role's."""
+def command_line(argv: t.Iterable[str]) -> str:
+    """``ExecStart=`` of the unit: quoted as systemd reads it back, and not as a shell does."""
+    # In a command line, unlike in Environment=, a dollar sign starts a variable.
+    return " ".join(quote(word).replace("$", "$$") for word in argv)
+
+
+def environment_lines(environment: t.Mapping[str, str]) -> list[str]:
+    """``Environment=`` of the unit, a line each, quoted as systemd reads it back."""
+    return [quote(f"{name}={value}") for name, value in environment.items()]
+
+
+def service_settings(request: Request) -> dict[str, str | list[str]]:
+    """The ``[Service]`` section, without command line, environment, user and group."""
     settings: dict[str, str | list[str]] = {
         "Type": "exec",
-        # In a command line, unlike in Environment=, a dollar sign starts a variable.
-        "ExecStart": " ".join(quote(word).replace("$", "$$") for word in plan.argv),
-        "Environment": [quote(f"{name}={value}") for name, value in plan.environment.items()],
         "Restart": "on-failure",
         "RestartSec": "5",
         # Engines have processes of their own, which hold GPU memory; none may outlive the unit.
@@ -186,4 +194,4 @@ def service_settings(request: Request, plan: ServerPlan) -> dict[str, str | list
 
 def unit_settings() -> dict[str, str]:
     """The ``[Unit]`` section's limit: a server that can not start must end up failed, not start for ever."""
-    return {"StartLimitIntervalSec": "900", "StartLimitBurst": "3"}
+    return {"StartLimitIntervalSec": "300", "StartLimitBurst": "5"}

@@ -47,7 +47,7 @@ def nodes(tree: Tree, majors: t.Mapping[str, int] | None, timeout_seconds: float
     """
     found = [f"/dev/{name}" for name in tree.names("/dev") or [] if _NODE.match(name)]
     found.sort(key=lambda path: (0, int(path[11:]), "") if path[11:].isdigit() else (1, 0, path))
-    listed = []
+    listed: list[dict[str, t.Any]] = []
     for path in found:
         try:
             seen = os.stat(tree.path(path))
@@ -82,7 +82,7 @@ def _open_all(tree: Tree, paths: list[str], timeout_seconds: float) -> dict[str,
             emit([path, HUNG])
             emit([path, _open_one(tree.path(path))])
 
-    return {path: result for path, result in child.run(work, timeout_seconds).messages}
+    return dict(child.run(work, timeout_seconds).messages)
 
 
 def _open_one(path: str) -> str:

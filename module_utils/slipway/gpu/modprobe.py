@@ -50,8 +50,8 @@ def module_options(texts: t.Iterable[str], module: str, cmdline: str = "") -> di
                 for word in words[2:]:
                     name, separator, value = word.replace('"', "").partition("=")
                     options[name] = value if separator else None
-    for name, value in command_line(cmdline):
-        owner, dot, option = name.partition(".")
+    for parameter, setting in command_line(cmdline):
+        owner, dot, option = parameter.partition(".")
         if dot and owner.replace("-", "_") == wanted:
-            options[option] = value
+            options[option] = setting
     return options

@@ -26,7 +26,8 @@ class Tree:
             with open(self.path(path), encoding="utf-8", errors="replace") as stream:
                 return stream.read()
         except OSError as error:
-            return self._absent(path, error)
+            self._remember(path, error)
+            return None
 
     def attribute(self, path: str) -> str | None:
         """A one-line sysfs attribute. One that refuses has no value (a link that is down gives EINVAL): ``None``."""
@@ -41,7 +42,8 @@ class Tree:
         try:
             return sorted(os.listdir(self.path(path)))
         except OSError as error:
-            return self._absent(path, error)
+            self._remember(path, error)
+            return None
 
     def exists(self, path: str) -> bool:
         """Whether there is something at ``path``."""
@@ -52,8 +54,9 @@ class Tree:
         try:
             return os.path.basename(os.readlink(self.path(path)))
         except OSError as error:
-            return self._absent(path, error)
+            self._remember(path, error)
+            return None
 
-    def _absent(self, path: str, error: OSError) -> None:
+    def _remember(self, path: str, error: OSError) -> None:
         if error.errno not in _ABSENT:
             self.unreadable[path] = errno.errorcode.get(error.errno or 0, str(error.errno))

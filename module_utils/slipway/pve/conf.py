@@ -111,7 +111,7 @@ def _assembled(main: Sequence[str], drop: Collection[int], add: Sequence[Raw]) -
     last = max((number for number, line in enumerate(kept) if raw(line)), default=None)
     if last is None:
         last = max((number for number, line in enumerate(kept) if line.strip()), default=-1)
-    end = "\r\n" if any(line.endswith("\r\n") for line in main) else "\n"
+    end = "\r\n" if last >= 0 and kept[last].endswith("\r\n") else "\n"
     if add and last >= 0 and not kept[last].endswith("\n"):
         kept[last] += end
     return "".join([*kept[: last + 1], *(f"{line}{end}" for line in add), *kept[last + 1 :]])

@@ -201,8 +201,8 @@ def _import_fault(python: str, name: str, timeout_seconds: int, write_bytecode: 
     command = [python, "-I"] + ([] if write_bytecode else ["-B"])
     try:
         done = subprocess.run(
+            [*command, "-c", "import importlib, sys; importlib.import_module(sys.argv[1])", name],
             check=False,
-                        [*command, "-c", "import importlib, sys; importlib.import_module(sys.argv[1])", name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -60,7 +60,9 @@ def power_on(directory: Path, gpus: int) -> None:
     (directory / "hardware/vbios").write_text(pci.VBIOS + "\n")
     (directory / "hardware/cards").write_text("".join(f"{c.address} {c.minor} {c.uuid}\n" for c in found))
     numbers = {**_numbers(directory, NODE_NAMES, NODE_CANDIDATES), **_numbers(directory, UVM_NAMES, UVM_CANDIDATES)}
-    (directory / "hardware/nodes").write_text("".join(f"{name} {major} {minor}\n" for name, (major, minor) in numbers.items()))
+    (directory / "hardware/nodes").write_text(
+        "".join(f"{name} {major} {minor}\n" for name, (major, minor) in numbers.items())
+    )
 
 
 def node_mounts(directory: Path) -> list[str]:
@@ -109,7 +111,9 @@ def _numbers(
     for major, first in candidates:
         if all(test(directory / "probe", major, first + n) for n in range(len(names))):
             return {name: (major, first + n) for n, name in enumerate(names)}
-    raise RuntimeError(f"no character device of this kernel can stand for {names[0]}: tried {candidates} below {directory}")
+    raise RuntimeError(
+        f"no character device of this kernel can stand for {names[0]}: tried {candidates} below {directory}"
+    )
 
 
 def _opens(path: Path, major: int, minor: int) -> bool:

@@ -67,7 +67,9 @@ def _kernel(rootfs: Path, release: str) -> None:
     boot.mkdir(exist_ok=True)
     (boot / f"vmlinuz-{release}").write_bytes(b"the rig's node has no kernel of its own\n")
     # mkinitramfs asks it which compressors the kernel knows.
-    (boot / f"config-{release}").write_text("CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\nCONFIG_MODULES=y\n")
+    (boot / f"config-{release}").write_text(
+        "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\nCONFIG_MODULES=y\n"
+    )
     initrd = boot / f"initrd.img-{release}"
     if not initrd.exists():
         # Only updated if it is there: an empty archive until the first update.

@@ -99,7 +99,9 @@ class Kernel:
                     status = descriptor.stat()
                 except OSError:
                     continue
-                count += stat.S_ISCHR(status.st_mode) and (os.major(status.st_rdev), os.minor(status.st_rdev)) in numbers
+                count += (
+                    stat.S_ISCHR(status.st_mode) and (os.major(status.st_rdev), os.minor(status.st_rdev)) in numbers
+                )
         return count
 
     def load(self, module: str, image: Image, given: dict[str, str | None]) -> None:
@@ -143,7 +145,9 @@ class Kernel:
         return [line.split() for line in (self._hardware / "cards").read_text().splitlines()]
 
     def _numbers(self, module: str) -> set[tuple[int, int]]:
-        mine = {"nvidia_uvm": r"nvidia-uvm.*", "nvidia_modeset": r"nvidia-modeset", "nvidia": r"nvidia(\d+|ctl)"}.get(module, r"-")
+        mine = {"nvidia_uvm": r"nvidia-uvm.*", "nvidia_modeset": r"nvidia-modeset", "nvidia": r"nvidia(\d+|ctl)"}.get(
+            module, r"-"
+        )
         lines = [line.split() for line in (self._hardware / "nodes").read_text().splitlines()]
         return {(int(major), int(minor)) for name, major, minor in lines if re.fullmatch(mine, name)}
 
@@ -167,7 +171,10 @@ class Kernel:
         """``/proc/driver/nvidia`` and the binding of the PCI devices."""
         folder = self._driver / "nvidia"
         flavour = "Open Kernel Module for x86_64" if image.is_open else "x86_64 Kernel Module"
-        _write(folder / "params", "".join(_parameter_line(name.removeprefix("NVreg_"), value) for name, value in values.items()))
+        _write(
+            folder / "params",
+            "".join(_parameter_line(name.removeprefix("NVreg_"), value) for name, value in values.items()),
+        )
         _write(folder / "registry", 'Binary: ""\n')
         driver = self._root / "sys/bus/pci/drivers/nvidia"
         driver.mkdir(parents=True, exist_ok=True)
@@ -227,7 +234,9 @@ class Kernel:
             for holder in holders:
                 (folder / "holders" / holder).symlink_to(f"../../{holder}")
             _write(folder / "refcnt", f"{len(holders)}\n")
-            listed.append(f"{module} 65536 {len(holders)} {','.join(holders) + ',' if holders else '-'} Live 0x0000000000000000 (OE)\n")
+            listed.append(
+                f"{module} 65536 {len(holders)} {','.join(holders) + ',' if holders else '-'} Live 0x0000000000000000 (OE)\n"
+            )
         path = self._root / "proc/modules"
         if path.exists():
             others = [line for line in path.read_text().splitlines(True) if line.split()[0] not in MODULES]

@@ -25,14 +25,29 @@ from gpu.kernel import MODULES, Image, Kernel
 REAL = "/usr/lib/rig/kmod"  # where install.py moves the real programs
 # Options that take a value, and those that only ask or that stay with the real program.
 _WITH_VALUE = {"-C": "config", "-d": "dirname", "-S": "set-version", "-w": "wait"}
-_ASKS = {"-c", "--showconfig", "-D", "--show-depends", "-R", "--resolve-alias", "-n", "--dry-run", "--show", "-h", "--help", "-V", "--version"}
+_ASKS = {
+    "-c",
+    "--showconfig",
+    "-D",
+    "--show-depends",
+    "-R",
+    "--resolve-alias",
+    "-n",
+    "--dry-run",
+    "--show",
+    "-h",
+    "--help",
+    "-V",
+    "--version",
+}
 _ASKS |= {"--show-modversions", "--show-exports", "--dump-modversions"}
 _SHORT = "arDcnqvbfsiIRhVC:d:S:w:"
-_LONG = [
-    *("all remove remove-dependencies remove-holders resolve-alias first-time ignore-install ignore-remove use-blacklist force").split(),
-    *("force-modversion force-vermagic show-depends showconfig show-config show-modversions dump-modversions show-exports").split(),
-    *("dry-run show syslog quiet verbose version help config= dirname= set-version= wait=").split(),
-]
+_LONG = re.split(
+    r"\s+",
+    "all remove remove-dependencies remove-holders resolve-alias first-time ignore-install ignore-remove use-blacklist force "
+    "force-modversion force-vermagic show-depends showconfig show-config show-modversions dump-modversions show-exports dry-run "
+    "show syslog quiet verbose version help config= dirname= set-version= wait=",
+)
 
 
 @dataclass
@@ -133,7 +148,9 @@ class Kmod:
 
     def _remove(self, module: str, request: Request) -> int:
         if not self._kernel.is_loaded(module):
-            return _say(f"modprobe: FATAL: Module {module} is not in kernel.", request.quiet) if request.first_time else 0
+            return (
+                _say(f"modprobe: FATAL: Module {module} is not in kernel.", request.quiet) if request.first_time else 0
+            )
         if self._kernel.holders(module) or not self._unload(module):
             return _say(f"modprobe: FATAL: Module {module} is in use.", request.quiet)
         # kmod takes what the module used along, as far as nobody else uses it.
@@ -167,19 +184,22 @@ def _say(message: str, quiet: bool = False) -> int:
 def main(arguments: list[str]) -> int:
     """The command line, with the program's name first."""
     program, *rest = arguments
-    real = f"{REAL}/{program}"
+    if program == "rmmod":
+        modules = [name for name in rest if not name.startswith("-")]
+        if not any(name.replace("-", "_") in MODULES for name in modules):
+            _become(program, rest)
+        return Kmod(Kernel()).rmmod(modules)
     try:
-        if program == "rmmod":
-            modules = [name for name in rest if not name.startswith("-")]
-            if not any(name.replace("-", "_") in MODULES for name in modules):
-                os.execv(real, [program, *rest])
-            return Kmod(Kernel()).rmmod(modules)
         request = parse(rest)
     except getopt.GetoptError:
-        os.execv(real, [program, *rest])  # it says what is wrong with the options
+        _become(program, rest)  # it says what is wrong with the options
     if request.asks_only or not any(module in MODULES for module in request.modules):
-        os.execv(real, [program, *rest])
+        _become(program, rest)
     return Kmod(Kernel()).modprobe(request)
+
+
+def _become(program: str, arguments: list[str]) -> t.NoReturn:
+    os.execv(f"{REAL}/{program}", [program, *arguments])  # noqa: S606 - no shell is wanted: the arguments go through as they are
 
 
 if __name__ == "__main__":

@@ -95,7 +95,21 @@ def _device(folder: Path, identity: tuple[int, int, int], numa_node: int) -> Non
     for name, text in files.items():
         (folder / name).write_text(text + "\n")
         (folder / name).chmod(0o444)
-    header = struct.pack("<HHHHBBBBBBBB", vendor, device, 0x0406, 0x0010, 0xA1, class_code & 255, class_code >> 8 & 255, class_code >> 16, 0, 0, 0 if is_gpu else 1, 0)
+    header = struct.pack(
+        "<HHHHBBBBBBBB",
+        vendor,
+        device,
+        0x0406,
+        0x0010,
+        0xA1,
+        class_code & 255,
+        class_code >> 8 & 255,
+        class_code >> 16,
+        0,
+        0,
+        0 if is_gpu else 1,
+        0,
+    )
     (folder / "config").write_bytes(header.ljust(64, b"\0"))
 
 
@@ -104,5 +118,10 @@ def _resource(bus: int) -> str:
     base = 0x70000000000 + bus * (1 << 38)
     flags = 0x14220C
     sizes = {0: (base + (1 << 37), 64 << 20), 1: (base, 128 << 30), 3: (base + (1 << 37) + (64 << 20), 32 << 20)}
-    lines = [f"0x{sizes[n][0]:016x} 0x{sizes[n][0] + sizes[n][1] - 1:016x} 0x{flags:016x}" if n in sizes else " ".join(["0x" + "0" * 16] * 3) for n in range(13)]
+    lines = [
+        f"0x{sizes[n][0]:016x} 0x{sizes[n][0] + sizes[n][1] - 1:016x} 0x{flags:016x}"
+        if n in sizes
+        else " ".join(["0x" + "0" * 16] * 3)
+        for n in range(13)
+    ]
     return "\n".join(lines)

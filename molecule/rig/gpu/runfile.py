@@ -61,16 +61,37 @@ def cuda_version(version: str) -> int:
 
 def compile_libcuda(target: Path, version: str, root: Path | None = None) -> None:
     """Compile the simulated ``libcuda.so.1``. With ``root`` (tests) it looks below that folder in place of ``/``."""
-    defines = [f'-DVERSION="{version}"', f"-DCUDA_DRIVER_VERSION={cuda_version(version)}", f"-DMEMORY_MIB={pci.MEMORY_MIB}"]
+    defines = [
+        f'-DVERSION="{version}"',
+        f"-DCUDA_DRIVER_VERSION={cuda_version(version)}",
+        f"-DMEMORY_MIB={pci.MEMORY_MIB}",
+    ]
     if root:
         defines.append(f'-DROOT="{root}"')
-    _gcc("-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", *defines, "-o", target, SOURCE / "libcuda.c")
+    _gcc(
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-Wl,-soname,libcuda.so.1",
+        *defines,
+        "-o",
+        target,
+        SOURCE / "libcuda.c",
+    )
 
 
 def _compile(folder: Path, version: str) -> None:
     compile_libcuda(folder / "libcuda.so", version)
     define = f'-DVERSION="{version}"'
-    _gcc("-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", define, "-o", folder / "libnvidia-ml.so", SOURCE / "nvidia_ml.c")
+    _gcc(
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libnvidia-ml.so.1",
+        define,
+        "-o",
+        folder / "libnvidia-ml.so",
+        SOURCE / "nvidia_ml.c",
+    )
     for flavour, text in LICENSES.items():
         (folder / flavour).mkdir()
         for module in MODULES:

@@ -19,11 +19,15 @@ from pathlib import Path
 from .errors import forbidden, unauthorized
 
 TICKET_LIFETIME_SECONDS = 7200
-VM_CONFIG = {f"VM.Config.{part}" for part in "CDROM CPU Cloudinit Disk HWType Memory Network Options".split()}
+VM_CONFIG = {
+    f"VM.Config.{part}" for part in ["CDROM", "CPU", "Cloudinit", "Disk", "HWType", "Memory", "Network", "Options"]
+}
 VM_USER = {"VM.Audit", "VM.Backup", "VM.Console", "VM.PowerMgmt", "VM.Config.CDROM", "VM.Config.Cloudinit"}
-VM_ALL = VM_USER | VM_CONFIG | {f"VM.{part}" for part in "Allocate Clone Migrate Snapshot Snapshot.Rollback".split()}
-DATASTORE = {f"Datastore.{part}" for part in "Allocate AllocateSpace AllocateTemplate Audit".split()}
-SYS = {f"Sys.{part}" for part in "AccessNetwork Audit Console Incoming Modify PowerMgmt Syslog".split()}
+VM_ALL = (
+    VM_USER | VM_CONFIG | {f"VM.{part}" for part in ["Allocate", "Clone", "Migrate", "Snapshot", "Snapshot.Rollback"]}
+)
+DATASTORE = {f"Datastore.{part}" for part in ["Allocate", "AllocateSpace", "AllocateTemplate", "Audit"]}
+SYS = {f"Sys.{part}" for part in ["AccessNetwork", "Audit", "Console", "Incoming", "Modify", "PowerMgmt", "Syslog"]}
 SDN = {"SDN.Allocate", "SDN.Audit", "SDN.Use"}
 POOL = {"Pool.Allocate", "Pool.Audit"}
 MAPPING = {"Mapping.Audit", "Mapping.Modify", "Mapping.Use"}
@@ -93,9 +97,9 @@ class Access:
 
     def log_in(self, user: str, password: str) -> dict[str, t.Any]:
         """A ticket and the token that writes must show beside it. Raises ApiError 401."""
-        if user not in self.users or user not in self.passwords or not _matches(password, self.passwords[user]):
-            if not self._fresh(password, user):  # a ticket that still holds is as good as the password
-                raise unauthorized("authentication failure")
+        known = user in self.users and user in self.passwords and _matches(password, self.passwords[user])
+        if not known and not self._fresh(password, user):  # a ticket that still holds is as good as the password
+            raise unauthorized("authentication failure")
         return {"username": user, "ticket": self._sign("PVE", user), "CSRFPreventionToken": self._sign("CSRF", user)}
 
     def by_token(self, header: str) -> str:
@@ -192,4 +196,3 @@ def user_cfg(users: list[dict[str, t.Any]], roles: dict[str, list[str]]) -> str:
         for who, owner in owners:
             lines += [f"acl:1:{entry['path']}:{who}:{entry['role']}:" for entry in owner.get("acl", [])]
     return "".join(line + "\n" for line in lines)
-

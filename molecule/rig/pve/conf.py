@@ -23,29 +23,81 @@ PLAIN_TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in
 
 RAW_KEYS = {
     f"lxc.{key}"
-    for key in (
-        "apparmor.profile apparmor.allow_incomplete apparmor.allow_nesting apparmor.raw selinux.context include arch "
-        "uts.name signal.halt signal.reboot signal.stop init.cmd init.cwd pty.max console.logfile console.path tty.max "
-        "devtty.dir hook.autodev autodev kmsg mount.fstab mount.entry mount.auto rootfs.mount cap.drop cap.keep "
-        "seccomp.profile seccomp.notify.proxy seccomp.notify.cookie idmap hook.pre-start hook.pre-mount hook.mount "
-        "hook.start hook.stop hook.post-stop hook.clone hook.destroy hook.version log.level log.file start.auto "
-        "start.delay start.order group environment environment.runtime environment.hooks sysctl.fs.mqueue "
-        "sysctl.kernel.msgmax sysctl.kernel.msgmnb sysctl.kernel.msgmni sysctl.kernel.sem sysctl.kernel.shmall "
-        "sysctl.kernel.shmmax sysctl.kernel.shmmni sysctl.kernel.shm_rmid_forced"
-    ).split()
+    for key in [
+        "apparmor.profile",
+        "apparmor.allow_incomplete",
+        "apparmor.allow_nesting",
+        "apparmor.raw",
+        "selinux.context",
+        "include",
+        "arch",
+        "uts.name",
+        "signal.halt",
+        "signal.reboot",
+        "signal.stop",
+        "init.cmd",
+        "init.cwd",
+        "pty.max",
+        "console.logfile",
+        "console.path",
+        "tty.max",
+        "devtty.dir",
+        "hook.autodev",
+        "autodev",
+        "kmsg",
+        "mount.fstab",
+        "mount.entry",
+        "mount.auto",
+        "rootfs.mount",
+        "cap.drop",
+        "cap.keep",
+        "seccomp.profile",
+        "seccomp.notify.proxy",
+        "seccomp.notify.cookie",
+        "idmap",
+        "hook.pre-start",
+        "hook.pre-mount",
+        "hook.mount",
+        "hook.start",
+        "hook.stop",
+        "hook.post-stop",
+        "hook.clone",
+        "hook.destroy",
+        "hook.version",
+        "log.level",
+        "log.file",
+        "start.auto",
+        "start.delay",
+        "start.order",
+        "group",
+        "environment",
+        "environment.runtime",
+        "environment.hooks",
+        "sysctl.fs.mqueue",
+        "sysctl.kernel.msgmax",
+        "sysctl.kernel.msgmnb",
+        "sysctl.kernel.msgmni",
+        "sysctl.kernel.sem",
+        "sysctl.kernel.shmall",
+        "sysctl.kernel.shmmax",
+        "sysctl.kernel.shmmni",
+        "sysctl.kernel.shm_rmid_forced",
+    ]
 }
 RAW_FAMILIES = ("lxc.cgroup.", "lxc.cgroup2.", "lxc.prlimit.", "lxc.net.")
 RAW_REFUSED = {
     "lxc.rootfs.path": "lxc.rootfs.path is auto generated from rootfs",
-    "lxc.rootfs.options": (
-        'lxc.rootfs.options is not supported, please use mount point options in the "rootfs" key'
-    ),
+    "lxc.rootfs.options": ('lxc.rootfs.options is not supported, please use mount point options in the "rootfs" key'),
 }
 
 
 def parse(vmid: int, text: str) -> tuple[Conf, list[str]]:
     """Read a file's text. Returns the configuration and the warnings, each ending with a newline as Proxmox's do."""
-    conf: Conf = {"digest": hashlib.sha1(text.encode()).hexdigest(), "snapshots": {}, "pending": {}}
+    conf: Conf = {
+        "digest": hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(),
+        "snapshots": {},
+        "pending": {},
+    }
     warnings: list[str] = []
     part = conf
     in_pending = False
@@ -107,13 +159,18 @@ def _read_raw(vmid: int, part: Conf, key: str, value: str, line: str) -> list[st
 
 
 def _write_part(part: Conf) -> str:
-    lines = ["#" + urllib.parse.quote(line, safe=PLAIN_TEXT) for line in _lines(part.get("description"))]
+    lines = ["#" + encoded(line) for line in _lines(part.get("description"))]
     for key in sorted(part.keys() - NOT_LINES):
         if "\n" in str(part[key]):
             raise ValueError(f"detected invalid newline inside property '{key}'\n")
         lines.append(f"{key}: {part[key]}")
     lines += [f"{key}: {value}" for key, value in part.get("lxc", [])]
     return "".join(line + "\n" for line in lines)
+
+
+def encoded(text: str) -> str:
+    """A description on one line: percent, colon, control characters and everything beyond ASCII are escaped."""
+    return urllib.parse.quote(text, safe=PLAIN_TEXT)
 
 
 def _lines(text: str | None) -> list[str]:

@@ -52,7 +52,13 @@ def allocate(node: Node, vmid: int, content: Conf) -> list[str]:
 
 
 def create(
-    node: Node, say: Say, vmid: int, content: Conf, ostemplate: str, password: str | None, ssh_public_keys: str | None,
+    node: Node,
+    say: Say,
+    vmid: int,
+    content: Conf,
+    ostemplate: str,
+    password: str | None,
+    ssh_public_keys: str | None,
     run: bool,
 ) -> None:
     """Make the volumes, unpack the template, write the configuration. What failed leaves nothing behind."""
@@ -95,9 +101,7 @@ def start(node: Node, say: Say, vmid: int, skiplock: bool = False) -> None:
 def _prepare(node: Node, vmid: int, content: Conf) -> str:
     """Everything that has to be there before LXC looks; returns LXC's configuration."""
     unprivileged = bool(content.get("unprivileged"))
-    devices = [
-        node.runtime.pass_device(vmid, device, unprivileged) for _, device in lxcconf.device_numbers(content)
-    ]
+    devices = [node.runtime.pass_device(vmid, device, unprivileged) for _, device in lxcconf.device_numbers(content)]
     root = _guest_root(node, content)
     setup.before_start(root, vmid, content, (node.root / "etc/resolv.conf").read_text())
     mounts = {}

@@ -97,7 +97,16 @@ CONFIG: dict[str, Spec] = {
     "hookscript": _formatted("pve-volume-id"),
     "hostname": _formatted("dns-name", maxLength=255),
     "lock": _one_of(
-        "backup", "create", "destroyed", "disk", "fstrim", "migrate", "mounted", "rollback", "snapshot", "snapshot-delete"
+        "backup",
+        "create",
+        "destroyed",
+        "disk",
+        "fstrim",
+        "migrate",
+        "mounted",
+        "rollback",
+        "snapshot",
+        "snapshot-delete",
     ),
     "memory": _integer(16),
     "mp[n]": _formatted(MOUNT),

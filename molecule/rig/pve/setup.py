@@ -69,7 +69,10 @@ def after_creation(root: GuestRoot, password: str | None, ssh_public_keys: str |
     root.write("etc/machine-id", "")
     # The one unit that fails in an unprivileged guest: debugfs is not to be mounted there.
     root.link("etc/systemd/system/sys-kernel-debug.mount", "/dev/null")
-    root.link("etc/systemd/system/multi-user.target.wants/systemd-networkd.service", "/usr/lib/systemd/system/systemd-networkd.service")
+    root.link(
+        "etc/systemd/system/multi-user.target.wants/systemd-networkd.service",
+        "/usr/lib/systemd/system/systemd-networkd.service",
+    )
     if ssh_public_keys:
         root.write("root/.ssh/authorized_keys", ssh_public_keys.rstrip("\n") + "\n", 0o600)
         root.own(root.inside("root/.ssh"), 0o700)
@@ -108,7 +111,10 @@ def before_start(root: GuestRoot, vmid: int, content: Conf, node_resolv_conf: st
     addresses = [n["ip"].split("/")[0] for n in networks if "/" in n.get("ip", "")]
     names = " ".join(dict.fromkeys([hostname, short]))
     root.write("etc/hostname", short + "\n")
-    root.write("etc/hosts", f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n{(addresses or ['127.0.1.1'])[0]} {names}\n")
+    root.write(
+        "etc/hosts",
+        f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n{(addresses or ['127.0.1.1'])[0]} {names}\n",
+    )
     for old in root.inside("etc/systemd/network/x").parent.glob("*.network"):
         if "# written by Proxmox" in old.read_text():
             old.unlink()

@@ -61,7 +61,11 @@ class Storages:
         """The file of an OS template."""
         found = TEMPLATE.fullmatch(volid)
         if not found:
-            raise died(f"unable to parse volume ID '{volid}'" if ":" not in volid else f"unable to parse directory volume name '{volid.split(':', 1)[1]}'")
+            raise died(
+                f"unable to parse volume ID '{volid}'"
+                if ":" not in volid
+                else f"unable to parse directory volume name '{volid.split(':', 1)[1]}'"
+            )
         return self.get(found["storage"]).folder / "template/cache" / found["name"]
 
     def path(self, volid: str) -> Path:

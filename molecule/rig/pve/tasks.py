@@ -62,7 +62,12 @@ class Task:
             raise ApiError(400, "no such task", {"upid": "no such task"})
         numbers = {key: int(parts.pop(key), 16) for key in ("pid", "pstart", "starttime")}
         running = process_start(numbers["pid"]) == numbers["pstart"]
-        status: dict[str, t.Any] = {**parts, **numbers, "upid": self.upid, "status": "running" if running else "stopped"}
+        status: dict[str, t.Any] = {
+            **parts,
+            **numbers,
+            "upid": self.upid,
+            "status": "running" if running else "stopped",
+        }
         user, _, token = parts["user"].partition("!")
         status["user"] = user
         if token:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import re
 import typing as t
 
@@ -14,9 +14,21 @@ from .node import check_protection
 from .schema import DEVICE, MOUNT, NETWORK, ROOTFS
 
 # A running guest takes these at once. Proxmox also changes networks and mounts live; here they wait for a restart.
-LIVE = set(
-    "cores cpulimit cpuunits description hookscript hostname lock memory onboot protection startup swap tags".split()
-)
+LIVE = {
+    "cores",
+    "cpulimit",
+    "cpuunits",
+    "description",
+    "hookscript",
+    "hostname",
+    "lock",
+    "memory",
+    "onboot",
+    "protection",
+    "startup",
+    "swap",
+    "tags",
+}
 # Their deletion can not be applied to a running guest; all other live keys can also be deleted live.
 LIVE_DELETE = LIVE - {"memory"}
 KEPT = {"memory", "rootfs", "ostype"}
@@ -92,7 +104,7 @@ def canonical(key: str, value: t.Any) -> t.Any:
     if re.fullmatch(r"net\d+", key):
         network = parse_property_string(NETWORK, value)
         network["type"] = "veth"
-        network.setdefault("hwaddr", "BC:24:11:" + ":".join(f"{random.randrange(256):02X}" for _ in range(3)))
+        network.setdefault("hwaddr", f"BC:24:11:{os.urandom(3).hex(':').upper()}")
         return print_property_string(NETWORK, network)
     if re.fullmatch(r"mp\d+", key):
         return print_property_string(MOUNT, parse_property_string(MOUNT, value))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way of a request: find the method, check rights, check parameters, call it. Server and command line tools share it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from . import schema, tasks
+from .errors import died, not_implemented
+from .node import Node
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One request to a method: who asks, on which node, with which parameters (checked and typed)."""
+
+    node: Node
+    user: str
+    params: dict[str, t.Any]
+
+    @property
+    def vmid(self) -> int:
+        return int(self.params["vmid"])
+
+    def may(self, path: str, privileges: list[str], any_of: bool = False) -> bool:
+        """Whether the caller has privileges on a path."""
+        return self.user == "root@pam" or self.node.access.has(self.user, path, privileges, any_of)
+
+    def require(self, path: str, privileges: list[str], any_of: bool = False) -> None:
+        """Raise ApiError 403 where the privileges are missing."""
+        if self.user != "root@pam":
+            self.node.access.check(self.user, path, privileges, any_of)
+
+    def start(self, kind: str, work: tasks.Work, **arguments: t.Any) -> str:
+        """Begin a task on the guest of this call; returns its UPID."""
+        return tasks.start(self.node, kind, self.vmid, self.user, work, arguments)
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method of the API. ``path`` and ``privileges`` say what is needed to call it; None lets every user in."""
+
+    name: str
+    handler: t.Callable[[Call], t.Any]
+    path: str | None
+    privileges: list[str]
+    any_of: bool
+
+
+METHODS: dict[str, Method] = {}
+
+
+def method(
+    name: str, path: str | None = None, privileges: list[str] | None = None, any_of: bool = False
+) -> t.Callable[[t.Callable[[Call], t.Any]], t.Callable[[Call], t.Any]]:
+    """Register the function that answers ``VERB /path/{parameter}``; schema.METHODS has its parameters."""
+
+    def register(handler: t.Callable[[Call], t.Any]) -> t.Callable[[Call], t.Any]:
+        if name not in schema.METHODS:
+            raise KeyError(f"no parameters are described for {name}")
+        METHODS[name] = Method(name, handler, path, privileges or [], any_of)
+        return handler
+
+    return register
+
+
+def find(verb: str, path: str) -> tuple[Method, dict[str, str]]:
+    """The method of a path and the parameters in it. Raises ApiError 501 if there is none."""
+    path = "/" + path.strip("/")
+    for name, found in METHODS.items():
+        template = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", name)
+        if match := re.fullmatch(template, f"{verb} {path}"):
+            return found, match.groupdict()
+    raise not_implemented(verb, path)
+
+
+def call(node: Node, user: str, verb: str, path: str, given: dict[str, t.Any]) -> t.Any:
+    """Answer a request of ``user``. Raises ApiError."""
+    found, in_path = find(verb, path)
+    if found.path and user != "root@pam":
+        node.access.check(user, found.path.format(**in_path), found.privileges, found.any_of)
+    params = schema.check(found.name, {**given, **in_path})
+    asked = params.get("node", node.name)
+    if asked not in (node.name, "localhost"):
+        raise died(
+            f"hostname lookup '{asked}' failed - failed to get address info for: {asked}: Name or service not known"
+        )
+    return found.handler(Call(node, user, params))

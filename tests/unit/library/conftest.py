@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Proxmox node behind the wire: proxmoxer and requests are real, only what would leave the machine is answered here."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+import requests
+
+UPID = "UPID:node1:0000ABCD:00001234:6731F2A0:{}:{}:deploy@pve!slipway:"
+
+
+class Proxmox:
+    """Node ``node1`` of a cluster with its containers, and every request that it got.
+
+    ``answers`` holds replies for a path in place of the usual ones; a list is used up one by one.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.sent: list[t.Any] = []
+        self.guests: dict[int, dict[str, t.Any]] = {}
+        self.elsewhere: list[dict[str, t.Any]] = []
+        self.answers: dict[str, list[t.Any]] = {}
+        self.headers: list[t.Any] = []
+
+    def guest(self, vmid: int, status: str = "stopped", pending: list[t.Any] | None = None, **config: t.Any) -> None:
+        config = {"memory": 512, "swap": 512, "unprivileged": 1, **config}
+        self.guests[vmid] = {"status": status, "config": config, "pending": pending or []}
+
+    @property
+    def writes(self) -> list[tuple[str, str, dict[str, str]]]:
+        return [request for request in self.requests if request[0] != "GET"]
+
+    def send(self, _adapter: t.Any, request: t.Any, **options: t.Any) -> requests.Response:
+        """In the place of HTTPAdapter.send."""
+        self.sent.append(options)
+        self.headers.append(request.headers)
+        url = urlsplit(request.url)
+        path = url.path.removeprefix("/api2/json/")
+        arguments = dict(parse_qsl(request.body if request.body else url.query, keep_blank_values=True))
+        self.requests.append((request.method, path, dict(arguments)))
+        key = next((key for key in (f"{request.method} {path}", path) if self.answers.get(key)), None)
+        answer = self.answers[key].pop(0) if key else self._answer(request.method, path.split("/"), arguments)
+        if isinstance(answer, Exception):
+            raise answer
+        status, reason, data = answer if isinstance(answer, tuple) else (200, "OK", {"data": answer})
+        response = requests.Response()
+        response.status_code, response.reason, response.request, response.url = status, reason, request, request.url
+        response._content = json.dumps(data).encode()
+        return response
+
+    def _answer(self, method: str, parts: list[str], arguments: dict[str, str]) -> t.Any:
+        if parts == ["cluster", "nextid"]:
+            taken = int(arguments["vmid"]) in [row["vmid"] for row in self.elsewhere]
+            errors = {"data": None, "errors": {"vmid": f"VM {arguments['vmid']} already exists"}}
+            return (400, "Parameter verification failed.", errors) if taken else arguments["vmid"]
+        if parts == ["cluster", "resources"]:
+            return self.elsewhere
+        if parts == ["nodes", "node1", "lxc"]:
+            if method == "GET":
+                return [{"vmid": str(vmid), "status": guest["status"]} for vmid, guest in self.guests.items()]
+            hidden = ("vmid", "ostemplate", "storage", "ssh-public-keys")
+            self.guest(int(arguments["vmid"]), **{k: v for k, v in arguments.items() if k not in hidden})
+            return UPID.format("vzcreate", arguments["vmid"])
+        if parts[2] == "tasks":
+            return {"status": "stopped", "exitstatus": "OK"} if parts[-1] == "status" else []
+        return self._of_guest(method, int(parts[3]), parts[4:], arguments)
+
+    def _of_guest(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
+        guest = self.guests[vmid]
+        if parts == ["config"] and method == "GET":
+            return {**guest["config"], "digest": "d1"}
+        if parts == ["pending"]:
+            return [{"key": key, "value": value} for key, value in guest["config"].items()] + guest["pending"]
+        if parts == ["status", "current"]:
+            return {"status": guest["status"], "vmid": vmid}
+        if parts == ["config"]:
+            arguments.pop("digest")
+            for key in filter(None, arguments.pop("delete", "").split(",")):
+                guest["config"].pop(key, None)
+            guest["config"].update(arguments)
+            return None
+        if method == "DELETE":
+            del self.guests[vmid]
+            return UPID.format("vzdestroy", vmid)
+        guest["status"] = "running" if parts[1] in ("start", "reboot") else "stopped"
+        return UPID.format(f"vz{parts[1]}", vmid)
+
+
+@pytest.fixture
+def proxmox(monkeypatch: pytest.MonkeyPatch) -> Proxmox:
+    """The node that ``pve_*`` modules reach in a test. Waiting takes no time."""
+    server = Proxmox()
+    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", lambda *args, **options: server.send(*args, **options))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    for name in ("HOST", "PORT", "USER", "PASSWORD", "TOKEN_ID", "TOKEN_SECRET", "VALIDATE_CERTS", "CA_PATH"):
+        monkeypatch.delenv(f"PROXMOX_{name}", raising=False)
+    return server

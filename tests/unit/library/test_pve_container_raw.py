@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""pve_container_raw, driven through main() on a folder that is a node, with a pct that reads the file."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import typing as t
+from functools import partial
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.slipway.pve import files, node
+from ansible.modules import pve_container_raw
+
+MOUNT = "lxc.mount.entry: /srv/models srv/models none bind,ro,create=dir"
+SHM = "lxc.mount.entry: tmpfs dev/shm tmpfs size=64G,create=dir 0 0"
+MEMLOCK = "lxc.prlimit.memlock: unlimited"
+USERS = "lxc.cap.drop: sys_rawio"
+CONF = f"#owner%3A ops\narch: amd64\nmemory: 4096\n{USERS}\n\n[before]\nmemory: 1024\n{MEMLOCK}\n"
+# Reads the main part of the file, and like Proxmox knows no key with "nonsense" in it.
+PCT = "#!/bin/sh\n[ \"$1 $3\" = 'config --current' ] || exit 2\nsed '/^\\[/,$d' '{conf}' | grep -v nonsense\n"
+
+Run = t.Callable[..., dict[str, t.Any]]
+
+
+class Node:
+    """The things of guest 101 on its node."""
+
+    def __init__(self, root: Path) -> None:
+        self.place = node.Place(101, root)
+        for path in (self.place.config, self.place.started_with, root / "proc/net/unix", root / "bin/pct"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self.place.config.write_text(CONF)
+        (root / "proc/net/unix").write_text("Num RefCount Protocol Flags Type St Inode Path\n")
+        (root / "proc/sys/kernel/random").mkdir(parents=True)
+        (root / "proc/sys/kernel/random/boot_id").write_text("boot-1\n")
+        (root / "bin/pct").write_text(PCT.format(conf=self.place.config))
+        (root / "bin/pct").chmod(0o755)
+        self.root = root
+
+    def start(self, inode: int = 7) -> None:
+        """As Proxmox does: the raw lines go into LXC's configuration, and lxc-start has a socket."""
+        lines = self.place.config.read_text().partition("\n[")[0].splitlines()
+        raw = [line.replace(":", " =", 1) for line in lines if line.startswith("lxc.")]
+        self.place.started_with.write_text("lxc.arch = amd64\n" + "\n".join(raw) + "\n")
+        line = f"0000000000000000: 00000002 00000000 00010000 0001 01 {inode} @/var/lib/lxc/101/command\n"
+        (self.root / "proc/net/unix").write_text(line)
+
+    @property
+    def record(self) -> dict[str, t.Any]:
+        return json.loads(self.place.record.read_text())
+
+
+@pytest.fixture
+def pve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    made = Node(tmp_path)
+    monkeypatch.setattr(pve_container_raw, "Place", partial(node.Place, root=tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(node, "LOCK_SECONDS", 0.3)
+    return made
+
+
+def ask(*lines: str, **options: t.Any) -> dict[str, t.Any]:
+    return {"vmid": 101, "lines": list(lines), **options}
+
+
+def test_lines_come_into_the_main_part_and_stay(run_module: Run, pve: Node) -> None:
+    result = run_module(pve_container_raw, ask(MOUNT, MEMLOCK))
+    assert result["rc"] == 0, result
+    written = CONF.replace(f"{USERS}\n", f"{USERS}\n{MOUNT}\n{MEMLOCK}\n")
+    assert pve.place.config.read_text() == written
+    assert result["changed"] and result["unmanaged"] == [USERS] and result["lines"] == [USERS, MOUNT, MEMLOCK]
+    assert result["diff"]["before"] == f"{USERS}\n" and result["diff"]["after"] == f"{USERS}\n{MOUNT}\n{MEMLOCK}\n"
+    again = run_module(pve_container_raw, ask(MOUNT, MEMLOCK))
+    assert not again["changed"] and again["digest"] == result["digest"]
+    assert pve.place.config.read_text() == written
+    assert os.listdir(pve.place.config.parent) == ["101.conf"]
+
+
+def test_what_is_ours_goes_when_it_is_no_longer_declared(run_module: Run, pve: Node) -> None:
+    run_module(pve_container_raw, ask(MOUNT, MEMLOCK))
+    result = run_module(pve_container_raw, ask(MEMLOCK))
+    assert result["changed"] and result["lines"] == [USERS, MEMLOCK]
+    assert run_module(pve_container_raw, ask())["lines"] == [USERS]
+    assert pve.place.config.read_text() == CONF
+    assert pve.record["lines"] == [] and pve.place.record.stat().st_mode & 0o777 == 0o600
+
+
+def test_lines_of_others_stay_unless_their_key_is_exclusive(run_module: Run, pve: Node) -> None:
+    text = CONF.replace(USERS, f"{SHM}\n{USERS}")
+    pve.place.config.write_text(text)
+    assert run_module(pve_container_raw, ask(MOUNT))["unmanaged"] == [SHM, USERS]
+    result = run_module(pve_container_raw, ask(MOUNT, exclusive_keys=["lxc.mount.entry"]))
+    assert result["lines"] == [USERS, MOUNT]
+
+
+def test_check_mode_writes_nothing(run_module: Run, pve: Node) -> None:
+    pve.start()
+    result = run_module(pve_container_raw, ask(MOUNT), check=True)
+    assert result["changed"] and result["restart_required"] and result["lines"] == [USERS, MOUNT]
+    assert pve.place.config.read_text() == CONF
+    assert not pve.place.record.exists() and not pve.place.lock.exists()
+
+
+def test_a_guest_that_is_not_here(run_module: Run, pve: Node) -> None:
+    pve.place.config.unlink()
+    foretold = run_module(pve_container_raw, ask(MOUNT), check=True)
+    assert foretold["changed"] and foretold["digest"] is None and foretold["diff"]["after"] == f"{MOUNT}\n"
+    result = run_module(pve_container_raw, ask(MOUNT))
+    assert result["rc"] == 1 and "it is not on this node" in result["msg"]
+
+
+def test_a_guest_that_a_task_has_locked_is_refused(run_module: Run, pve: Node) -> None:
+    pve.place.config.write_text("lock: snapshot\n" + CONF)
+    result = run_module(pve_container_raw, ask(MOUNT))
+    assert result["rc"] == 1 and "it is locked (snapshot)" in result["msg"]
+    assert result["findings"][0]["id"] == "PVE_GUEST_LOCKED"
+    assert pve.place.config.read_text() == "lock: snapshot\n" + CONF
+
+
+def test_the_lock_of_proxmox_is_respected(run_module: Run, pve: Node) -> None:
+    pve.place.lock.parent.mkdir(parents=True)
+    with open(pve.place.lock, "a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        result = run_module(pve_container_raw, ask(MOUNT))
+    assert result["rc"] == 1 and "another process has held" in result["msg"]
+    assert pve.place.config.read_text() == CONF
+    assert run_module(pve_container_raw, ask(MOUNT))["changed"]
+
+
+def test_what_proxmox_does_not_know_is_put_back(run_module: Run, pve: Node) -> None:
+    result = run_module(pve_container_raw, ask(MOUNT, "lxc.nonsense: 1"))
+    assert result["rc"] == 1 and "Proxmox does not know lxc.nonsense: 1; the file is as it was" in result["msg"]
+    assert result["findings"][0]["id"] == "PVE_RAW_LINE_UNKNOWN"
+    assert pve.place.config.read_text() == CONF
+
+
+@pytest.mark.parametrize("line", ["memory: 1", "lxc.rootfs.path: /x", "lxc.a.b:", f"{MOUNT}\nmemory: 1"])
+def test_what_is_no_raw_line_is_refused(run_module: Run, pve: Node, line: str) -> None:
+    result = run_module(pve_container_raw, ask(line), check=True)
+    assert result["rc"] == 1 and "is not a raw configuration line that Proxmox accepts" in result["msg"]
+
+
+def test_a_file_that_can_not_be_written_is_still_whole(
+    run_module: Run, pve: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.replace
+
+    def read_only(source: t.Any, target: t.Any) -> None:
+        if Path(target) == pve.place.config:
+            raise PermissionError(1, "Operation not permitted")
+        real(source, target)
+
+    monkeypatch.setattr(files.os, "replace", read_only)
+    result = run_module(pve_container_raw, ask(MOUNT))
+    assert result["rc"] == 1 and "quorum" in result["msg"]
+    assert pve.place.config.read_text() == CONF and os.listdir(pve.place.config.parent) == ["101.conf"]
+
+
+def test_a_running_guest_asks_for_a_restart_until_it_had_one(run_module: Run, pve: Node) -> None:
+    assert not run_module(pve_container_raw, ask(MOUNT))["restart_required"]
+    pve.start(inode=7)
+    assert not run_module(pve_container_raw, ask(MOUNT))["restart_required"]
+    assert run_module(pve_container_raw, ask(MOUNT, MEMLOCK))["restart_required"]
+    assert run_module(pve_container_raw, ask(MOUNT, MEMLOCK))["restart_required"]
+    # Proxmox writes LXC's configuration at each change through its API too: that is no restart.
+    pve.start(inode=7)
+    assert run_module(pve_container_raw, ask(MOUNT, MEMLOCK))["restart_required"]
+    pve.start(inode=8)
+    assert not run_module(pve_container_raw, ask(MOUNT, MEMLOCK))["restart_required"]
+
+
+def test_a_removed_line_asks_for_a_restart_and_one_that_came_back_does_not(run_module: Run, pve: Node) -> None:
+    run_module(pve_container_raw, ask(MOUNT))
+    pve.start()
+    assert run_module(pve_container_raw, ask())["restart_required"]
+    assert run_module(pve_container_raw, ask())["restart_required"]
+    assert not run_module(pve_container_raw, ask(MOUNT))["restart_required"]
+
+
+def test_a_line_that_somebody_wrote_by_hand_asks_for_a_restart(run_module: Run, pve: Node) -> None:
+    pve.start()
+    pve.place.config.write_text(CONF.replace(USERS, f"{USERS}\n{MOUNT}"))
+    result = run_module(pve_container_raw, ask(MOUNT))
+    assert not result["changed"] and result["restart_required"]
+
+
+def test_a_run_that_was_killed_after_the_record_is_completed(run_module: Run, pve: Node) -> None:
+    run_module(pve_container_raw, ask(MOUNT))
+    pve.place.config.write_text(CONF)
+    assert run_module(pve_container_raw, ask(MOUNT))["lines"] == [USERS, MOUNT]
+    # Killed before the last record was written: what came is known for ours all the same.
+    pve.place.record.write_text(json.dumps({"lines": [MOUNT, SHM], "devices": ["/dev/nvidia0"]}))
+    assert run_module(pve_container_raw, ask())["lines"] == [USERS]
+    assert pve.record["devices"] == ["/dev/nvidia0"]
+
+
+def test_a_lost_record_makes_less_ours(run_module: Run, pve: Node) -> None:
+    run_module(pve_container_raw, ask(MOUNT))
+    pve.place.record.write_text("{half")
+    assert run_module(pve_container_raw, ask())["unmanaged"] == [USERS, MOUNT]
+
+
+def test_bytes_that_are_no_text_survive(run_module: Run, pve: Node) -> None:
+    pve.place.config.write_bytes(b"#caf\xe9\r\nmemory: 1\n[s]\n#\xff\n")
+    run_module(pve_container_raw, ask(MEMLOCK))
+    assert pve.place.config.read_bytes() == b"#caf\xe9\r\nmemory: 1\n" + MEMLOCK.encode() + b"\n[s]\n#\xff\n"
