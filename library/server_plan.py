@@ -102,7 +102,7 @@ EXAMPLES = r"""
     port: 8000
     server:
       context_length: 2048
-      arguments: {parallel: 2, metrics: true}
+      arguments: {parallel: 2}
       open_devices: true
     gpus: "{{ gpu_facts.gpus }}"
     api_key_file: /etc/slipway/api-key

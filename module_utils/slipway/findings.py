@@ -76,7 +76,6 @@ CATALOGUE: dict[str, Fault] = {
         "fail",
         "Proxmox does not know a raw configuration line and would drop it at its next write.",
         "Correct the key; lxc.container.conf(5) has the names.",
-        "tteck/Proxmox#2230",
     ),
     # --- GPU host and driver ---
     "NO_GPU": Fault(

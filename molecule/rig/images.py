@@ -29,12 +29,14 @@ def image(kind: str) -> Path:
     """The tarball for ``node`` or ``guest``, built if this recipe has not been built before."""
     packages = {"node": NODE_PACKAGES, "guest": GUEST_PACKAGES}[kind]
     digest = hashlib.sha256(" ".join([SUITE, *packages, CUSTOMIZE]).encode()).hexdigest()[:12]
-    target = cache_folder() / "images" / f"{kind}-{SUITE}-{digest}.tar"
+    # Proxmox takes no template that is not compressed; a node is unpacked more often than it is kept.
+    suffix = {"node": "tar", "guest": "tar.zst"}[kind]
+    target = cache_folder() / "images" / f"{kind}-{SUITE}-{digest}.{suffix}"
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     print(f"rig: building the {kind} image from Debian {SUITE} ({len(packages)} packages and what they need)", flush=True)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part.tar")
+    part = target.with_name(f"{target.name}.{os.getpid()}.part.{suffix}")
     command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", f"--customize-hook={CUSTOMIZE}"]
     try:
         subprocess.run([*command, SUITE, str(part)], check=True)

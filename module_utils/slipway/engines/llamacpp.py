@@ -18,7 +18,6 @@ ARGUMENTS = {
     "api-key-file": Argument("text", set_by="api_key_file"),
     "parallel": Argument("count"),
     "threads": Argument("count"),
-    "metrics": Argument("flag"),
 }
 
 

@@ -41,11 +41,11 @@ def ask(client: Client, model: str, case: Case, timeout_seconds: float) -> tuple
     try:
         reply = client.chat(request, timeout_seconds)
         if reply.status == 200:
-            text, fault = _judge_body(reply.body, case.expect)
+            text, fault = _judge_body(reply.body, case)
         else:
-            fault = ("ANSWER_MISSING", reply.words)
+            fault = finding("ANSWER_MISSING", case.id, reply.words)
     except Unreachable as error:
-        fault = ("ANSWER_MISSING", str(error))
+        fault = finding("ANSWER_MISSING", case.id, str(error))
     answer = {
         "case": case.id,
         "question": case.prompt,
@@ -53,45 +53,48 @@ def ask(client: Client, model: str, case: Case, timeout_seconds: float) -> tuple
         "passed": fault is None,
         "seconds": round(time.monotonic() - started, 3),
     }
-    return answer, [finding(fault[0], case.id, fault[1])] if fault else []
+    return answer, [fault] if fault else []
 
 
-def _judge_body(body: dict[str, t.Any], expect: t.Pattern[str] | None) -> tuple[str, tuple[str, str] | None]:
+def _judge_body(body: dict[str, t.Any], case: Case) -> tuple[str, Finding | None]:
     try:
         choice = body["choices"][0]
         message = choice["message"]
         text = (message.get("content") or "").strip()
     except (KeyError, IndexError, TypeError, AttributeError):
-        return "", ("ANSWER_MISSING", "the reply has no message")
+        return "", finding("ANSWER_MISSING", case.id, "the reply has no message")
     reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
     if not text and reasoning and choice.get("finish_reason") == "length":
-        return "", ("REASONING_OVER_BUDGET", f"{len(reasoning)} characters of reasoning and no answer")
-    return text, judge(text, expect)
+        detail = f"{len(reasoning)} characters of reasoning and no answer"
+        return "", finding("REASONING_OVER_BUDGET", case.id, detail)
+    return text, judge(text, case)
 
 
-def judge(text: str, expect: t.Pattern[str] | None) -> tuple[str, str] | None:
-    """The fault of an answer as id and detail, or ``None`` for a good one."""
+def judge(text: str, case: Case) -> Finding | None:
+    """What is wrong with an answer, or ``None`` for a good one."""
     if not text.strip():
-        return "ANSWER_EMPTY", "the answer is empty"
+        return finding("ANSWER_EMPTY", case.id)
     soup = garbage_share(text)
     if soup > GARBAGE_SHARE:
-        return "ANSWER_INCOHERENT", f"{soup:.0%} of its characters are no text: {excerpt(text)}"
+        detail = f"{soup:.0%} of its characters are no text: {excerpt(text)}"
+        return finding("ANSWER_INCOHERENT", case.id, detail)
     piece = repeated_piece(text)
     if piece:
-        return "ANSWER_INCOHERENT", f"it says '{piece.strip()[:60]}' over and over: {excerpt(text)}"
-    if expect and not expect.search(text):
-        return "ANSWER_WRONG", f"expected something like '{expect.pattern}', got: {excerpt(text)}"
+        detail = f"it says '{piece.strip()[:60]}' over and over: {excerpt(text)}"
+        return finding("ANSWER_INCOHERENT", case.id, detail)
+    if case.expect and not case.expect.search(text):
+        detail = f"expected something like '{case.expect.pattern}', got: {excerpt(text)}"
+        return finding("ANSWER_WRONG", case.id, detail)
     return None
 
 
 def garbage_share(text: str) -> float:
     """Share of characters that no language has: replacement, control, unassigned and private ones."""
-    odd = sum(
-        1
-        for char in text
-        if char == "\ufffd" or (unicodedata.category(char)[0] == "C" and char not in "\n\t\r\u200c\u200d")
-    )
-    return odd / len(text)
+    return sum(1 for char in text if char == "\ufffd" or _is_odd(char)) / len(text)
+
+
+def _is_odd(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cn", "Co", "Cs") and char not in "\n\t\r"
 
 
 def repeated_piece(text: str) -> str:
@@ -99,12 +102,10 @@ def repeated_piece(text: str) -> str:
 
     A rule of dashes or dots is no loop as long as it is short; one character must fill forty places.
     """
-    match = re.search(rf"(.{{1,80}}?)\1{{{REPEATS - 1},}}.{{0,80}}$", text.strip(), re.DOTALL)
-    if not match or not match.group(1).strip():
+    match = re.search(rf"((.{{1,80}}?)\2{{{REPEATS - 1},}}).{{0,80}}$", text.strip(), re.DOTALL)
+    if not match or not match.group(2).strip() or len(match.group(1)) < 40:
         return ""
-    piece = match.group(1)
-    length = sum(1 for _ in re.finditer(re.escape(piece), text)) * len(piece)
-    return piece if length >= 40 else ""
+    return match.group(2)
 
 
 def excerpt(text: str) -> str:

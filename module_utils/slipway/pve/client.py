@@ -92,12 +92,14 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
             )
     # Imported here, because each needs its package and only one of them is used. Written out, because Ansible sends a
     # module only the files whose import it can read.
-    if backend == "https":
-        from . import https as transport
-    else:
-        from . import ssh as transport
     with doing("connect to", "the Proxmox API", host):
-        return transport.connect(params)
+        if backend == "https":
+            from . import https
+
+            return https.connect(params)
+        from . import ssh
+
+        return ssh.connect(params)
 
 
 @contextmanager

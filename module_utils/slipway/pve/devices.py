@@ -42,15 +42,15 @@ def assign(
         for key, value in numbered(config, prefix).items():
             taken.add(key)
             name = name_of(value)
-            if name in names:
+            if name is not None and name in names:
                 keys.setdefault(name, key)
     free = (f"{prefix}{number}" for number in range(LIMIT) if f"{prefix}{number}" not in taken)
     for name in names:
         if name not in keys:
-            key = next(free, None)
-            if key is None:
+            unused = next(free, None)
+            if unused is None:
                 raise ValueError(f"all {LIMIT} keys {prefix}N are taken")
-            keys[name] = key
+            keys[name] = unused
     return keys
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import typing as t
 from functools import partial
 
@@ -24,6 +25,8 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
             "it needs 'api_user' and either 'api_token_id' with 'api_token_secret' or 'api_password'",
             "Give them, or set api_backend to ssh_paramiko to work as root over SSH",
         )
+    if params["validate_certs"] and params.get("ca_path") and not os.path.exists(params["ca_path"]):
+        raise ApiError(f"the file '{params['ca_path']}' of ca_path does not exist", "Correct ca_path")
     # In the ecosystem a token's id is written with and without its user.
     token_name = token.rpartition("!")[2] if token else None
     credentials = {"token_name": token_name, "token_value": secret} if token and secret else {"password": password}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import platform
 import subprocess
 import time
 import typing as t
@@ -47,6 +48,11 @@ class Place:
         return self.root / "var/lib/slipway/guests" / f"{self.vmid}.json"
 
 
+def here() -> str:
+    """The name of this machine, for sentences."""
+    return platform.node()
+
+
 @contextmanager
 def locked(place: Place) -> Iterator[None]:
     """Hold the lock that Proxmox takes for every change of this configuration. Raises SlipwayError after 10 seconds."""
@@ -63,7 +69,7 @@ def locked(place: Place) -> Iterator[None]:
                     raise cannot(
                         "lock the configuration of",
                         f"container '{place.vmid}'",
-                        "this node",
+                        here(),
                         f"another process has held {place.lock} for {LOCK_SECONDS:g} seconds",
                         "Wait for the task that is at work on this container and run again",
                     ) from None
@@ -111,7 +117,7 @@ def pct_config(place: Place) -> list[conf.Raw]:
         raise cannot(
             "read back the configuration of",
             f"container '{place.vmid}'",
-            "this node",
+            here(),
             f"'pct config' failed ({error}) {words}",
             "Run it there by hand; the file itself was written whole",
         ) from error

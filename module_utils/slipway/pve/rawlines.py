@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..errors import cannot
+from ..errors import SlipwayError, cannot
 from ..findings import finding
 from . import conf, files, node, record
 
@@ -20,12 +20,13 @@ def ensure(
     place: node.Place, lines: Sequence[str], exclusive_keys: Collection[str], check_mode: bool
 ) -> dict[str, t.Any]:
     """Bring the raw lines to ``lines`` and return the module's result. Raises SlipwayError."""
-    declared = [_declared(line, place.vmid) for line in lines]
+    declared = list(dict.fromkeys(_declared(line, place.vmid) for line in lines))
     if not place.config.exists():
         if not check_mode:
             raise _trouble(place, "it is not on this node", "Make it first, or run this on the node that it is on")
         # It would be made by a task before this one.
-        return _result(place, "", conf.edit("", declared, (), ()), declared, restart_required=False)
+        result = _result(place, "", conf.edit("", declared, (), ()), declared)
+        return {**result, "digest": None, "restart_required": False}
     known = record.read(place.record)
     ours = [found for line in known.get("lines", []) if (found := conf.raw(str(line)))]
     start = node.running(place)
@@ -39,7 +40,10 @@ def ensure(
             before, edit = _write(place, declared, ours, exclusive_keys)
         if known.get("lines") != [str(line) for line in declared]:
             record.write(place.record, _record(known, declared, start, place, before))
-    return _result(place, before, edit, declared, _restart_required(place, known, start, edit))
+    result = _result(place, before, edit, declared)
+    result["digest"] = conf.digest(before if check_mode else edit.text)
+    result["restart_required"] = _restart_required(place, known, start, edit)
+    return result
 
 
 def _write(
@@ -126,9 +130,7 @@ def _record(
     return {**known, "vmid": place.vmid, "lines": list(dict.fromkeys(str(line) for line in lines)), "started": started}
 
 
-def _result(
-    place: node.Place, before: str, edit: conf.Edit, declared: Sequence[conf.Raw], restart_required: bool
-) -> dict[str, t.Any]:
+def _result(place: node.Place, before: str, edit: conf.Edit, declared: Sequence[conf.Raw]) -> dict[str, t.Any]:
     left = conf.raw_lines(edit.text)
     old = conf.raw_lines(before)
     return {
@@ -141,12 +143,10 @@ def _result(
         },
         "lines": [str(line) for line in left],
         "unmanaged": [str(line) for line in left if line not in declared],
-        "digest": conf.digest(edit.text) if edit.text else None,
-        "restart_required": restart_required,
     }
 
 
-def _trouble(place: node.Place, cause: str, remedy: str, fault: str | None = None) -> Exception:
+def _trouble(place: node.Place, cause: str, remedy: str, fault: str | None = None) -> SlipwayError:
     subject = f"container '{place.vmid}'"
     found = [finding(fault, subject, cause)] if fault else []
-    return cannot("edit the raw lines of", subject, "this node", cause, remedy, found)
+    return cannot("edit the raw lines of", subject, node.here(), cause, remedy, found)

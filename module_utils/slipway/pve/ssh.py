@@ -7,11 +7,11 @@ failure. The subclass here verifies host keys and goes by the exit status.
 
 from __future__ import annotations
 
-import os
 import typing as t
 from functools import partial
 
 import paramiko
+from paramiko.pkey import UnknownKeyType
 from proxmoxer.backends.command_base import JsonSimpleSerializer, shell_join
 from proxmoxer.backends.ssh_paramiko import SshParamikoSession
 from proxmoxer.core import ProxmoxResource
@@ -30,7 +30,7 @@ class UnknownHostKey(paramiko.SSHException):
 class RefuseUnknown(paramiko.RejectPolicy):
     """Reject a host that is not known, with an exception that can be told from others by its type."""
 
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> t.NoReturn:
         raise UnknownHostKey(f"{key.get_name()} {key.fingerprint}")
 
 
@@ -53,7 +53,8 @@ class VerifiedSession(SshParamikoSession):
             self.host,
             port=self.port,
             username=self.user,
-            key_filename=os.path.expanduser(self.private_key_file) if self.private_key_file else None,
+            # Loaded here: given a file name, paramiko tries it as every kind of key and reports only the last failure.
+            pkey=_key(self.private_key_file) if self.private_key_file else None,
             # A key that was named is the only one that is tried: others could lock us out of a strict server.
             look_for_keys=not self.private_key_file,
             allow_agent=not self.private_key_file,
@@ -80,6 +81,16 @@ class VerifiedSession(SshParamikoSession):
             # The task was started and is what failed: its own status and log say more than pvesh does.
             return out, "", status
         return "", errors + out or f"pvesh ended with exit status {status}", status
+
+
+def _key(path: str) -> paramiko.PKey:
+    try:
+        return paramiko.PKey.from_path(path)
+    except TypeError as error:
+        # What the cryptography package says of an encrypted key without a passphrase.
+        raise ApiError(f"the SSH key '{path}' has a passphrase", "Name a key without one, or use an agent") from error
+    except (ValueError, UnknownKeyType) as error:
+        raise ApiError(f"'{path}' is not an SSH key that can be read ({error})", "Name a private key file") from error
 
 
 def connect(params: t.Mapping[str, t.Any]) -> Client:
@@ -113,8 +124,6 @@ def _explain(error: Exception, known_hosts: str | None) -> ApiError:
             f"its SSH host key {error.key.fingerprint} is not the one in {file}",
             "Find out why it changed; if the node was installed anew, replace the line in that file",
         )
-    if isinstance(error, paramiko.PasswordRequiredException):
-        return ApiError("the SSH key has a passphrase", "Load it into an agent, or name a key without one")
     if isinstance(error, paramiko.AuthenticationException):
         return ApiError("root's SSH key was refused", "Check api_ssh_private_key_file and root's authorized_keys there")
     if isinstance(error, FileNotFoundError):

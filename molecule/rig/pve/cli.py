@@ -144,10 +144,10 @@ def _pending(node: Node, vmid: int, words: list[str]) -> int:
     for item in sorted(conf.pending_items(node.load(vmid)), key=lambda item: item["key"]):
         if item["key"] == "digest":
             continue
-        if "value" in item:
-            print(f"{'del' if 'delete' in item else 'cur'} {item['key']}: {item['value']}")
-        if "pending" in item:
-            print(f"new {item['key']}: {item['pending']}")
+        for name, word in (("value", "del" if "delete" in item else "cur"), ("pending", "new")):
+            if name in item:
+                value = conf.encoded(item[name]) if item["key"] == "description" else item[name]
+                print(f"{word} {item['key']}: {value}")
     return 0
 
 

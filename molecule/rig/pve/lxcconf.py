@@ -67,6 +67,9 @@ def render(vmid: int, content: Conf, facts: Facts) -> str:
         lines.append(("lxc.include", "/usr/share/lxc/config/userns.conf"))
         if not any(key == "lxc.idmap" for key, _ in raw):
             lines += [("lxc.idmap", f"{kind} 0 {ID_OFFSET} {ID_COUNT}") for kind in "ug"]
+        if not features.get("force_rw_sys"):
+            # systemd-networkd takes a writable /sys for a sign that udev is there, and waits for it for ever.
+            lines.append(("lxc.mount.auto", "sys:mixed"))
     lines += [
         ("lxc.arch", content.get("arch", "amd64")),
         ("lxc.apparmor.profile", "unconfined"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import shutil
 import stat
 import subprocess
@@ -21,6 +23,7 @@ from .schema import DEVICE
 from .tasks import Say
 
 START_TIMEOUT_SECONDS = 30
+CAP_SYS_RESOURCE = 24
 UNPACK = {"gz": "gzip", "xz": "xz", "zst": "zstd", "bz2": "bzip2"}
 
 
@@ -143,6 +146,10 @@ class Lxc:
         folder.parent.chmod(0o711)  # the shifted root must come through to the nodes made for it
         folder.chmod(0o755)
         (folder / "config").write_text(config)
+        possible, dropped = without_forbidden_limits(config)
+        for line in dropped:
+            say(f"WARN: this machine does not let root raise limits, the guest starts without '{line}'")
+        (folder / "rig.conf").write_text(possible)
         self.stderr(vmid).parent.mkdir(parents=True, exist_ok=True)
         self.stderr(vmid).unlink(missing_ok=True)
         unit = f"pve-container@{vmid}.service"
@@ -179,12 +186,37 @@ class Lxc:
 
     def attach(self, vmid: int, command: list[str], stdin: t.IO[bytes] | None = None) -> int:
         """Run a command inside and pass its exit status on."""
-        return subprocess.run(["lxc-attach", "-n", str(vmid), "--", *command], stdin=stdin).returncode
+        started_with = ["-f", str(self.folder(vmid) / "rig.conf")]
+        return subprocess.run(["lxc-attach", "-n", str(vmid), *started_with, "--", *command], stdin=stdin).returncode
 
     def interfaces(self, vmid: int) -> list[dict[str, t.Any]]:
         """The guest's interfaces; the node's own ``ip`` looks into its network."""
         found = _run("lxc-attach", "-n", str(vmid), "-s", "NETWORK", "--", "ip", "-json", "address")
         return interfaces(json.loads(found.stdout or "[]"))
+
+
+def may_raise_limits() -> bool:
+    """Whether root has CAP_SYS_RESOURCE here; on some machines that run the rig (not on Proxmox) it has not."""
+    found = re.search(r"(?m)^CapEff:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text())
+    return bool(found and int(found[1], 16) >> CAP_SYS_RESOURCE & 1)
+
+
+def without_forbidden_limits(config: str, may_raise: t.Callable[[], bool] = may_raise_limits) -> tuple[str, list[str]]:
+    """LXC's configuration without the ``lxc.prlimit`` lines that would fail here, and those lines.
+
+    ``/var/lib/lxc/<vmid>/config`` keeps them: that file says what Proxmox asked for.
+    """
+    kept, dropped = [], []
+    for line in config.splitlines():
+        found = re.fullmatch(r"lxc\.prlimit\.(\w+) = (?:\w+:)?(\d+|unlimited)", line)
+        kind = getattr(resource, f"RLIMIT_{found[1].upper()}", None) if found else None
+        if found and kind is not None and not may_raise():
+            hard = resource.getrlimit(kind)[1]
+            if hard != resource.RLIM_INFINITY and (found[2] == "unlimited" or int(found[2]) > hard):
+                dropped.append(line)
+                continue
+        kept.append(line)
+    return "".join(line + "\n" for line in kept), dropped
 
 
 def interfaces(links: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:

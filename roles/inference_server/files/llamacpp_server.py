@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import socket
 import sys
-import threading
 import time
 import typing as t
 
-# The library closes its sockets only when the last stream has ended, which may be a whole context length away.
+# How long running requests have to end when the server is stopped.
 STOP_SECONDS = 10
 
 
@@ -42,12 +42,6 @@ def port_number(text: str) -> int:
     return number
 
 
-def leave(message: str) -> None:
-    """End the process at once; a stop that was asked for is a success however it came about."""
-    say(message)
-    os._exit(0)
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The command line. Slipway's engine file for llama.cpp knows the same options."""
     parser = argparse.ArgumentParser(prog="llamacpp-server", allow_abbrev=False)
@@ -59,7 +53,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--parallel", type=positive, default=1, help="requests served at the same time")
     parser.add_argument("--threads", type=positive, help="default: the CPUs this process may use")
     parser.add_argument("--api-key-file", help="file with one key a line; without it the API is open")
-    parser.add_argument("--metrics", action="store_true", help="serve Prometheus figures at /metrics")
     return parser
 
 
@@ -99,7 +92,8 @@ def parameters(xllamacpp: t.Any, options: argparse.Namespace, api_keys: list[str
     params.n_parallel = options.parallel
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
-    params.endpoint_metrics = options.metrics
+    # Also what a stop reads, to let running requests end.
+    params.endpoint_metrics = True
     params.api_keys = api_keys
     # Both are for a person at a desk: the one shows the prompts of other clients, the other is a page of its own.
     params.endpoint_slots = False
@@ -107,8 +101,25 @@ def parameters(xllamacpp: t.Any, options: argparse.Namespace, api_keys: list[str
     return params
 
 
+def running_requests(server: t.Any) -> int:
+    """Requests that are being answered, from the server's own figures."""
+    figures = str(server.handle_metrics())
+    found = re.search(r"llamacpp:requests_processing ([0-9]+)", figures)
+    return int(found.group(1)) if found else 0
+
+
+def let_requests_end(server: t.Any) -> str:
+    """Wait for running requests, not longer than ``STOP_SECONDS``; how it went, in words."""
+    deadline = time.monotonic() + STOP_SECONDS
+    while running_requests(server):
+        if time.monotonic() > deadline:
+            return "running requests were cut off"
+        time.sleep(0.1)
+    return "no request is running"
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; 0 after a stop, 1 with one sentence where it could not start."""
+    """Serve until SIGTERM or SIGINT, then leave with 0; return 1 with one sentence where it could not start."""
     options = build_parser().parse_args(argv)
     try:
         api_keys = read_api_keys(options.api_key_file) if options.api_key_file else []
@@ -140,13 +151,11 @@ def main(argv: list[str] | None = None) -> int:
         f" ready after {time.monotonic() - started:.1f} s"
     )
     stopped_by = signal.sigwait(signals)
-    say(f"stopping on {signal.Signals(stopped_by).name}, running requests have {STOP_SECONDS} s to end")
-    deadline = threading.Timer(STOP_SECONDS, leave, ("stopped, requests were cut off",))
-    deadline.daemon = True
-    deadline.start()
-    del server
-    say("stopped")
-    return 0
+    say(f"stopping on {signal.Signals(stopped_by).name}")
+    say(f"stopped, {let_requests_end(server)}")
+    # Not through the library's own end: it stops generating at once and then holds the process for up to 30 s while a
+    # client listens. There is nothing to save.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import typing as t
+from pathlib import Path
 
 import pytest
 import requests
@@ -337,14 +338,16 @@ def test_what_the_way_to_proxmox_says(run_module: Run, proxmox: t.Any, answer: t
 
 
 def test_credentials_go_where_they_should_and_nowhere_else(
-    run_module: Run, proxmox: t.Any, monkeypatch: pytest.MonkeyPatch
+    run_module: Run, proxmox: t.Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PROXMOX_TOKEN_SECRET", "s3cret-uuid")
-    args = {k: v for k, v in API.items() if k != "api_token_secret"} | DECLARED | {"ca_path": "/etc/ca.pem"}
+    args = {k: v for k, v in API.items() if k != "api_token_secret"} | DECLARED | {"ca_path": str(tmp_path / "ca.pem")}
+    assert "ca.pem' of ca_path does not exist" in run_module(pve_container, args)["msg"]
+    (tmp_path / "ca.pem").touch()
     result = run_module(pve_container, args | {"api_token_id": "deploy@pve!slipway"})
     assert result["rc"] == 0 and "s3cret-uuid" not in json.dumps(result)
     assert proxmox.headers[0]["Authorization"] == "PVEAPIToken=deploy@pve!slipway=s3cret-uuid"
-    assert proxmox.sent[0]["verify"] == "/etc/ca.pem" and proxmox.sent[0]["timeout"] == 30
+    assert proxmox.sent[0]["verify"] == str(tmp_path / "ca.pem") and proxmox.sent[0]["timeout"] == 30
     run_module(pve_container, args)
     assert proxmox.headers[-1]["Authorization"] == "PVEAPIToken=deploy@pve!slipway=s3cret-uuid"
 
