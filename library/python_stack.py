@@ -127,6 +127,7 @@ findings:
 
 import platform
 import typing as t
+from dataclasses import dataclass
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -220,89 +221,115 @@ def installed_packages(venv: Path, version: str, locked: dict[str, str]) -> dict
     }
 
 
-def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
-    """Bring the environment to the lock, try the imports, switch the link. Raises ``SlipwayError``."""
+@dataclass(frozen=True)
+class Situation:
+    """What was found, and what must be done about it; nothing is decided after it."""
+
+    venv: Path
+    link: Path | None
+    link_before: str
+    text: str
+    locked: dict[str, str]
+    interpreter: build.Interpreter
+    present: bool
+    installed: dict[str, list[str]]
+    plan: environment.Plan
+    building: bool
+
+    @property
+    def switching(self) -> bool:
+        return self.link is not None and self.link_before != str(self.venv)
+
+
+def look(params: dict[str, t.Any]) -> Situation:
+    """Read lock, link and environment, and plan. Raises ``SlipwayError`` whose message is the cause."""
     venv = Path(params["venv"])
     link = Path(params["link"]) if params["link"] else None
-    try:
-        text = read_lock(params)
-        requirements = lock.parse(text)
-        link_before = build.read_link(link) if link else ""
-        present = current_interpreter(venv, params["python"])
-        interpreter = present or new_interpreter(params["python"])
-        locked = lock.wanted(requirements, interpreter.environment)
-    except SlipwayError as error:
-        raise fail("plan", venv, error) from None
-
+    text = read_lock(params)
+    requirements = lock.parse(text)
+    link_before = build.read_link(link) if link else ""
+    present = current_interpreter(venv, params["python"])
+    interpreter = present or new_interpreter(params["python"])
+    locked = lock.wanted(requirements, interpreter.environment)
     installed = installed_packages(venv, interpreter.version, locked) if present else {}
     record = build.read_record(venv)
     same_lock = not record or lock.digest(record) == lock.digest(text)
     plan = environment.plan(locked, installed, same_lock, whole=present is None)
-    unfinished = bool(build.read_note(venv)) or (bool(record) and not same_lock)
-    building = plan.build or unfinished
+    # A note says that a run was killed; another lock is written down even where it means the same packages.
+    building = plan.build or bool(build.read_note(venv)) or not same_lock
+    return Situation(venv, link, link_before, text, locked, interpreter, present is not None, installed, plan, building)
 
-    if building and not check_mode:
+
+def make(now: Situation, params: dict[str, t.Any]) -> None:
+    """Build, prove that the packages are the lock's, and write that down. Raises ``SlipwayError`` with the cause."""
+    interpreter = None if now.present else now.interpreter
+    try:
+        build.build(params["uv"], now.venv, now.text, interpreter, params["timeout_seconds"])
+        installed = installed_packages(now.venv, now.interpreter.version, now.locked)
+        left = environment.plan(now.locked, installed, same_lock=False)
+        if left.build:
+            names = ", ".join(package["name"] for package in left.added + left.changed + left.removed)
+            raise SlipwayError(f"uv ended well and these packages still differ from the lock: {names}")
+        build.finish(now.venv, now.text)
+    except OSError as error:
+        raise SlipwayError(str(error)) from None
+
+
+def check(now: Situation, params: dict[str, t.Any], check_mode: bool) -> list[Finding]:
+    """Findings about packages beyond the lock and about imports, as far as there is an environment to look at."""
+    findings = [
+        finding("PACKAGE_EXTRA", package["name"], f"version {package['version']} in {now.venv}")
+        for package in now.plan.extra
+    ]
+    if not (now.building and check_mode):
+        python = str(now.venv / "bin" / "python")
+        findings += build.try_imports(python, params["imports"], params["import_timeout_seconds"], not check_mode)
+    return findings
+
+
+def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
+    """Bring the environment to the lock, try the imports, switch the link. Raises ``SlipwayError``."""
+    venv = Path(params["venv"])
+    try:
+        now = look(params)
+    except SlipwayError as error:
+        raise fail("plan", venv, error) from None
+    if now.building and not check_mode:
         try:
-            build.build(params["uv"], venv, text, None if present else interpreter, params["timeout_seconds"])
-            left = environment.plan(locked, installed_packages(venv, interpreter.version, locked), same_lock=False)
-            if left.build:
-                raise SlipwayError(f"uv ended well and the packages still differ: {left}")
-            build.finish(venv, text)
+            make(now, params)
         except SlipwayError as error:
             raise fail("build", venv, error) from None
-        except OSError as error:
-            raise fail("build", venv, SlipwayError(str(error))) from None
-
-    findings = [
-        finding("PACKAGE_EXTRA", package["name"], f"version {package['version']} in {venv}") for package in plan.extra
-    ]
-    if not (building and check_mode):
-        python = str(venv / "bin" / "python")
-        findings += build.try_imports(python, params["imports"], params["import_timeout_seconds"], not check_mode)
+    findings = check(now, params, check_mode)
     failed = [one for one in findings if one.severity == "fail"]
     if failed and not check_mode:
         causes = "; ".join(f"{one.subject} does not import: {one.detail}" for one in failed)
         raise fail("use", venv, SlipwayError(causes, findings=failed))
-
-    switching = link is not None and link_before != str(venv)
-    if link and switching and not check_mode:
+    if now.link and now.switching and not check_mode:
         try:
-            build.switch_link(link, venv)
+            build.switch_link(now.link, venv)
         except OSError as error:
             raise fail("switch to", venv, SlipwayError(str(error))) from None
-    return result(params, building, switching, link_before, plan, installed, locked, interpreter, text, findings)
+    return result(now, findings)
 
 
-def result(
-    params: dict[str, t.Any],
-    building: bool,
-    switching: bool,
-    link_before: str,
-    plan: environment.Plan,
-    installed: dict[str, list[str]],
-    locked: dict[str, str],
-    interpreter: build.Interpreter,
-    text: str,
-    findings: list[Finding],
-) -> dict[str, t.Any]:
-    """What the module returns, from what was decided and done."""
-    before = environment.listing(installed)
-    after = environment.listing(locked) if building else before
-    diff = [{"before_header": params["venv"], "after_header": params["venv"], "before": before, "after": after}]
-    if switching:
-        link = params["link"]
-        diff.append(
-            {"before_header": link, "after_header": link, "before": f"{link_before}\n", "after": f"{params['venv']}\n"}
-        )
+def result(now: Situation, findings: list[Finding]) -> dict[str, t.Any]:
+    """What the module returns."""
+    header = {"before_header": str(now.venv), "after_header": str(now.venv)}
+    before = environment.listing(now.installed)
+    diff = [{**header, "before": before, "after": environment.listing(now.locked) if now.building else before}]
+    if now.switching:
+        header = {"before_header": str(now.link), "after_header": str(now.link)}
+        diff.append({**header, "before": f"{now.link_before or 'absent'}\n", "after": f"{now.venv}\n"})
+    as_it_is = {name: ", ".join(versions) for name, versions in now.installed.items()}
     return {
-        "changed": building or switching,
-        "added": plan.added,
-        "removed": plan.removed,
-        "changed_packages": plan.changed,
-        "packages": locked if building else {name: ", ".join(versions) for name, versions in installed.items()},
-        "venv": params["venv"],
-        "python": interpreter.version,
-        "lock_digest": lock.digest(text),
+        "changed": now.building or now.switching,
+        "added": now.plan.added,
+        "removed": now.plan.removed,
+        "changed_packages": now.plan.changed,
+        "packages": now.locked if now.building else as_it_is,
+        "venv": str(now.venv),
+        "python": now.interpreter.version,
+        "lock_digest": lock.digest(now.text),
         "findings": [one.as_dict() for one in findings],
         "diff": diff,
     }

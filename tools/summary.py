@@ -16,7 +16,9 @@ def summary(report: dict, path: Path, rig: str, seconds: int) -> str:
     proof = report["acceptance"]
     shown = next((answer for answer in proof["answers"] if answer["case"] == "shown"), None)
     question = [f"question: {shown['question']}", f"answer:   {shown['answer'].strip()}"] if shown else []
-    ask = json.dumps({"model": proof["model"], "messages": [{"role": "user", "content": "What is the capital of France?"}]})
+    ask = json.dumps(
+        {"model": proof["model"], "messages": [{"role": "user", "content": "What is the capital of France?"}]}
+    )
     key = f'$(python3 -c \'import json; print(json.load(open(".rig/{rig}/fleet.json"))["api_key"])\')'
     return "\n".join(
         [

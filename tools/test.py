@@ -112,7 +112,9 @@ def unit() -> Count:
     status, output = run([sys.executable, "-m", "pytest", "-q", "tests"])
     last = output.strip().splitlines()[-1] if output.strip() else ""
     numbers = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
-    count = Count(numbers.get("passed", 0), numbers.get("failed", 0) + numbers.get("error", 0), numbers.get("skipped", 0))
+    count = Count(
+        numbers.get("passed", 0), numbers.get("failed", 0) + numbers.get("error", 0), numbers.get("skipped", 0)
+    )
     if status and not count.failed:
         count.failed = 1
     return count

@@ -9,12 +9,27 @@ import subprocess
 from pathlib import Path
 
 SUITE = "trixie"
-NODE_PACKAGES = (
-    "systemd systemd-sysv dbus openssh-server python3 iproute2 ca-certificates kmod sudo curl lxc openssl initramfs-tools "
-    "zstd cpio procps uidmap"
-).split()
+NODE_PACKAGES = [
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "openssh-server",
+    "python3",
+    "iproute2",
+    "ca-certificates",
+    "kmod",
+    "sudo",
+    "curl",
+    "lxc",
+    "openssl",
+    "initramfs-tools",
+    "zstd",
+    "cpio",
+    "procps",
+    "uidmap",
+]
 # A bare guest: Slipway must bring everything else itself, Python too.
-GUEST_PACKAGES = "systemd systemd-sysv dbus openssh-server iproute2 ca-certificates".split()
+GUEST_PACKAGES = ["systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "ca-certificates"]
 # A template must not carry an identity: whoever makes a machine from it makes these.
 CUSTOMIZE = 'rm -f "$1"/etc/ssh/ssh_host_*_key* "$1"/etc/resolv.conf "$1"/etc/hostname && : > "$1"/etc/machine-id'
 
@@ -35,9 +50,17 @@ def image(kind: str) -> Path:
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    print(f"rig: building the {kind} image from Debian {SUITE} ({len(packages)} packages and what they need)", flush=True)
+    print(
+        f"rig: building the {kind} image from Debian {SUITE} ({len(packages)} packages and what they need)", flush=True
+    )
     part = target.with_name(f"{target.name}.{os.getpid()}.part.{suffix}")
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", f"--customize-hook={CUSTOMIZE}"]
+    command = [
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        f"--include={','.join(packages)}",
+        f"--customize-hook={CUSTOMIZE}",
+    ]
     try:
         subprocess.run([*command, SUITE, str(part)], check=True)
         os.replace(part, target)

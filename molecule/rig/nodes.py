@@ -67,7 +67,17 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
     rootfs.mkdir(parents=True)
     # Unpacked as root with numeric owners; device nodes of the image are not wanted, LXC makes its own /dev.
     subprocess.run(
-        ["tar", "--extract", "--numeric-owner", "--exclude=./dev/*", "-C", str(rootfs), "-f", str(images.image("node"))], check=True
+        [
+            "tar",
+            "--extract",
+            "--numeric-owner",
+            "--exclude=./dev/*",
+            "-C",
+            str(rootfs),
+            "-f",
+            str(images.image("node")),
+        ],
+        check=True,
     )
     _identity(rootfs, node, folder, fleet)
     gpu.install.install(rootfs)
@@ -84,7 +94,9 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
     power_on.chmod(0o755)
     gpu.hardware.power_on(hardware, node["gpus"])
     mounts = "\n".join(f"lxc.mount.entry = {mount}" for mount in gpu.hardware.node_mounts(hardware))
-    config = CONFIG.format(name=node["name"], rootfs=rootfs, bridge=fleet["bridge"], mtu=fleet["mtu"], hardware=mounts, power_on=power_on)
+    config = CONFIG.format(
+        name=node["name"], rootfs=rootfs, bridge=fleet["bridge"], mtu=fleet["mtu"], hardware=mounts, power_on=power_on
+    )
     (home / "config").write_text(config)
     (home / "complete").touch()
 
@@ -92,7 +104,9 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
 def _identity(rootfs: Path, node: dict, folder: Path, fleet: dict) -> None:
     """Host name, network, resolver, CA bundle, SSH host key and the controller's key: what an installer leaves behind."""
     (rootfs / "etc/hostname").write_text(node["name"] + "\n")
-    (rootfs / "etc/hosts").write_text(f"127.0.0.1 localhost\n{node['address']} {node['name']}.rig.invalid {node['name']}\n")
+    (rootfs / "etc/hosts").write_text(
+        f"127.0.0.1 localhost\n{node['address']} {node['name']}.rig.invalid {node['name']}\n"
+    )
     (rootfs / "etc/resolv.conf").write_text(network.resolver())
     bundle = Path("/etc/ssl/certs/ca-certificates.crt")
     if bundle.exists():
@@ -104,7 +118,12 @@ def _identity(rootfs: Path, node: dict, folder: Path, fleet: dict) -> None:
     wants = rootfs / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / "systemd-networkd.service").symlink_to("/usr/lib/systemd/system/systemd-networkd.service")
-    for unit in ("sys-kernel-debug.mount", "systemd-modules-load.service", "systemd-udevd.service", "systemd-networkd-wait-online.service"):
+    for unit in (
+        "sys-kernel-debug.mount",
+        "systemd-modules-load.service",
+        "systemd-udevd.service",
+        "systemd-networkd-wait-online.service",
+    ):
         (rootfs / "etc/systemd/system" / unit).symlink_to("/dev/null")
     shutil.copy(folder / "ssh" / f"{node['name']}_host_key", rootfs / "etc/ssh/ssh_host_ed25519_key")
     shutil.copy(folder / "ssh" / f"{node['name']}_host_key.pub", rootfs / "etc/ssh/ssh_host_ed25519_key.pub")
@@ -122,7 +141,17 @@ def start(folder: Path, node: dict, key: Path, known_hosts: Path, timeout_second
         done = _lxc("start", lxc_path, node["name"], "-d", "-o", str(log), "-l", "INFO", check=False)
         if done.returncode:
             raise SystemExit(f"rig: Cannot start node {node['name']}: {done.stdout.strip()}. The log is {log}.")
-    ssh = ["ssh", "-i", str(key), "-o", f"UserKnownHostsFile={known_hosts}", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3"]
+    ssh = [
+        "ssh",
+        "-i",
+        str(key),
+        "-o",
+        f"UserKnownHostsFile={known_hosts}",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "ConnectTimeout=3",
+    ]
     probe = "systemctl is-active --quiet pveproxy.service && timeout 1 bash -c '</dev/tcp/127.0.0.1/8006'"
     deadline = time.monotonic() + timeout_seconds
     while True:
@@ -130,7 +159,9 @@ def start(folder: Path, node: dict, key: Path, known_hosts: Path, timeout_second
         if done.returncode == 0:
             return
         if time.monotonic() > deadline:
-            raise SystemExit(f"rig: node {node['name']} does not answer after {timeout_seconds} s: {done.stderr.strip() or probe}")
+            raise SystemExit(
+                f"rig: node {node['name']} does not answer after {timeout_seconds} s: {done.stderr.strip() or probe}"
+            )
         time.sleep(0.5)
 
 

@@ -24,7 +24,7 @@ class Case:
 
     id: str
     prompt: str
-    expect: t.Pattern[str] | None
+    expect: re.Pattern[str] | None
     max_tokens: int
 
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import re
-import typing as t
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,12 +96,6 @@ def read_settings(venv: Path) -> dict[str, str]:
         return {}
     pairs = (line.partition("=") for line in text.splitlines())
     return {key.strip().lower(): value.strip() for key, equals, value in pairs if equals}
-
-
-def python_version(settings: t.Mapping[str, str]) -> str:
-    """``3.12`` of a ``pyvenv.cfg`` (``version`` of the standard library's venv, ``version_info`` of uv); else empty."""
-    match = re.match(r"\d+\.\d+", settings.get("version_info") or settings.get("version") or "")
-    return match.group() if match else ""
 
 
 def site_packages(venv: Path, version: str) -> Path:

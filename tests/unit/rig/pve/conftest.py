@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import typing as t
 from pathlib import Path
@@ -99,13 +100,21 @@ class RememberedContainers:
         return []
 
 
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root file system of node1 as installed, with an OS template; each test works on a copy."""
+    root = tmp_path_factory.mktemp("node1")
+    install(root, NODE)
+    (root / "etc/resolv.conf").write_text("nameserver 192.0.2.53\n")
+    (root / "var/lib/vz/template/cache" / TEMPLATE.split("/")[1]).write_bytes(b"")
+    return root
+
+
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """node1 as installed, with an OS template; tasks run at once. Nothing is chowned: tests need not be root."""
+def node(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """node1; its tasks run at once, and nothing is chowned, so that tests need not be root."""
     monkeypatch.setattr("os.chown", lambda *args, **kwargs: None)
-    install(tmp_path, NODE)
-    (tmp_path / "etc/resolv.conf").write_text("nameserver 192.0.2.53\n")
-    (tmp_path / "var/lib/vz/template/cache" / TEMPLATE.split("/")[1]).write_bytes(b"")
+    shutil.copytree(installed, tmp_path, symlinks=True, dirs_exist_ok=True)
     return Node("node1", tmp_path, RememberedContainers(), synchronous=True)
 
 

@@ -61,10 +61,7 @@ def test_reads_installed(tmp_path: Path) -> None:
     assert environment.read_installed(tmp_path / "absent") == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [("version = 3.11.2\n", "3.11"), ("home = /usr/bin\nversion_info = 3.13.0\nuv = 0.13.9\n", "3.13"), ("", "")],
-)
-def test_python_version(tmp_path: Path, text: str, version: str) -> None:
-    (tmp_path / "pyvenv.cfg").write_text(text)
-    assert environment.python_version(environment.read_settings(tmp_path)) == version
+def test_reads_settings(tmp_path: Path) -> None:
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nVersion_Info = 3.13.0\nuv = 0.13.9\n\n")
+    assert environment.read_settings(tmp_path) == {"home": "/usr/bin", "version_info": "3.13.0", "uv": "0.13.9"}
+    assert environment.read_settings(tmp_path / "absent") == {}

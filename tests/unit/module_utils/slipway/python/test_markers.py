@@ -54,5 +54,5 @@ def test_holds(marker: str, holds: bool) -> None:
     ],
 )
 def test_refuses(marker: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         markers.evaluate(marker, LINUX)

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Environments for real: uv, tiny wheels made here, and a folder in place of an index."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import typing as t
+import zipfile
+from pathlib import Path
+
+import pytest
+from ansible.module_utils.slipway.python import build
+from ansible.modules import python_stack
+
+Run = t.Callable[..., dict[str, t.Any]]
+UV = Path(sys.executable).parent / "uv"
+
+
+def make_wheel(folder: Path, name: str, version: str, code: str) -> str:
+    """A wheel with one module; its line for a lock."""
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": code,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = f"{info}/RECORD,,\n"
+    for path, text in files.items():
+        value = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        record += f"{path},sha256={value},{len(text)}\n"
+    wheel = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in {**files, f"{info}/RECORD": record}.items():
+            archive.writestr(zipfile.ZipInfo(path), text)
+    return f"{name}=={version} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+class Stack:
+    """The module with its arguments, a folder of wheels and locks."""
+
+    def __init__(self, folder: Path, run_module: Run) -> None:
+        wheels = folder / "wheels"
+        wheels.mkdir()
+        self.one = make_wheel(wheels, "slip_one", "1.0", "import os\n")
+        self.one_newer = make_wheel(wheels, "slip_one", "1.1", "import os\n")
+        self.two = make_wheel(wheels, "slip_two", "2.0", "import os\n")
+        self.broken = make_wheel(wheels, "slip_broken", "1.0", "import slip_absent\n")
+        self.venv = folder / "envs" / "first"
+        self.lock = folder / "stack.lock"
+        self.link = folder / "envs" / "current"
+        self.lock.write_text(self.one + self.two)
+        self.run_module = run_module
+
+    def __call__(self, check: bool = False, **arguments: t.Any) -> dict[str, t.Any]:
+        given = {"venv": str(self.venv), "lock": str(self.lock), "uv": str(UV), "python": [sys.executable], **arguments}
+        return self.run_module(python_stack, {key: value for key, value in given.items() if value is not None}, check)
+
+    @property
+    def packages(self) -> set[str]:
+        return {path.name for path in self.venv.glob("lib/python*/site-packages/*.dist-info")}
+
+
+@pytest.fixture
+def stack(tmp_path: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    for variable in [name for name in os.environ if name.startswith("UV_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    return Stack(tmp_path, run_module)
+
+
+ADDED = [{"name": "slip-one", "version": "1.0"}, {"name": "slip-two", "version": "2.0"}]
+BOTH = "slip-one==1.0\nslip-two==2.0\n"
+
+
+def test_creates_then_repeats_without_uv(stack: Stack) -> None:
+    first = stack(imports=["slip_one"], link=str(stack.link))
+    assert (first["rc"], first["changed"], first["added"], first["removed"]) == (0, True, ADDED, [])
+    assert first["packages"] == {"slip-one": "1.0", "slip-two": "2.0"}
+    assert (first["diff"][0]["before"], first["diff"][0]["after"]) == ("", BOTH)
+    assert stack.packages == {"slip_one-1.0.dist-info", "slip_two-2.0.dist-info"}
+    assert os.readlink(stack.link) == str(stack.venv)
+    module = next(stack.venv.glob("lib/python*/site-packages/slip_one.py"))
+    assert module.stat().st_nlink == 1, "a hard link into the cache would let an edit reach other environments"
+
+    again = stack(imports=["slip_one"], link=str(stack.link), uv="/nonexistent/uv")
+    assert (again["rc"], again["changed"], again["added"], again["findings"]) == (0, False, [], [])
+    assert again["diff"][0]["before"] == again["diff"][0]["after"] == BOTH
+
+
+def test_check_mode_says_the_plan_without_uv_and_writes_nothing(stack: Stack, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    planned = stack(check=True, uv="/nonexistent/uv", imports=["slip_one"], link=str(stack.link))
+    assert (planned["rc"], planned["changed"], planned["added"]) == (0, True, ADDED)
+    assert planned["diff"][1]["after"] == f"{stack.venv}\n"
+    assert sorted(tmp_path.rglob("*")) == before
+    given = stack(check=True, lock=None, lock_content=stack.one)
+    assert given["added"] == ADDED[:1]
+
+
+def test_a_new_lock_changes_and_removes(stack: Stack) -> None:
+    stack()
+    stack.lock.write_text(stack.one_newer)
+    expected = [{"name": "slip-one", "before": "1.0", "after": "1.1"}]
+    planned = stack(check=True)
+    done = stack()
+    for result in (planned, done):
+        assert (result["changed"], result["changed_packages"], result["removed"]) == (True, expected, ADDED[1:])
+        assert result["diff"][0]["after"] == "slip-one==1.1\n"
+    assert stack.packages == {"slip_one-1.1.dist-info"}
+    assert stack()["changed"] is False
+
+
+def test_a_lock_that_only_drops_a_package_removes_it(stack: Stack) -> None:
+    stack()
+    stack.lock.write_text(stack.one)
+    assert stack()["removed"] == ADDED[1:]
+    assert stack.packages == {"slip_one-1.0.dist-info"}
+
+
+def test_a_package_that_a_person_added_is_told_and_kept(stack: Stack) -> None:
+    stack.lock.write_text(stack.one)
+    stack()
+    subprocess.run([UV, "-q", "pip", "install", "--python", stack.venv / "bin/python", "slip_two"], check=True)
+    found = stack()
+    assert (found["rc"], found["changed"], found["removed"]) == (0, False, [])
+    assert [(one["id"], one["subject"]) for one in found["findings"]] == [("PACKAGE_EXTRA", "slip-two")]
+    assert "slip_two-2.0.dist-info" in stack.packages
+
+
+def test_what_a_person_forced_is_put_right(stack: Stack) -> None:
+    stack()
+    subprocess.run([UV, "-q", "pip", "install", "--python", stack.venv / "bin/python", "slip_one==1.1"], check=True)
+    assert stack()["changed_packages"] == [{"name": "slip-one", "before": "1.1", "after": "1.0"}]
+    assert "slip_one-1.0.dist-info" in stack.packages
+
+
+@pytest.mark.parametrize("killed_at", ["venv", "sync", "finish"])
+def test_a_killed_run_is_completed_by_the_next(stack: Stack, monkeypatch: pytest.MonkeyPatch, killed_at: str) -> None:
+    real = build._run_uv
+
+    def killed(uv: str, arguments: list[str], timeout_seconds: int) -> None:
+        if killed_at == arguments[0] == "venv":
+            (stack.venv / "bin").mkdir(parents=True)  # half a folder, and not yet an environment
+            raise KeyboardInterrupt
+        real(uv, arguments, timeout_seconds)
+        if killed_at == "sync" and arguments[0] == "pip":
+            next(stack.venv.glob("lib/python*/site-packages/slip_one.py")).unlink()
+            raise KeyboardInterrupt
+
+    def killed_before_the_end(venv: Path, text: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "_run_uv", killed)
+        if killed_at == "finish":
+            patched.setattr(build, "finish", killed_before_the_end)
+        with pytest.raises(KeyboardInterrupt):
+            python_stack.run({**defaults(stack), "uv": str(UV)}, check_mode=False)
+    resumed = stack(imports=["slip_one", "slip_two"])
+    assert (resumed["rc"], resumed["changed"]) == (0, True)
+    assert list(stack.venv.parent.iterdir()) == [stack.venv], "no note and no temporary file is left"
+    assert stack()["changed"] is False
+
+
+def test_a_killed_repair_is_completed_by_the_next(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack()
+    stack.lock.write_text(stack.one_newer + stack.two)
+    real = build._run_uv
+
+    def killed(uv: str, arguments: list[str], timeout_seconds: int) -> None:
+        real(uv, arguments, timeout_seconds)
+        # Metadata is there, the code is not: to any later look the package seems installed.
+        next(stack.venv.glob("lib/python*/site-packages/slip_one.py")).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "_run_uv", killed)
+        with pytest.raises(KeyboardInterrupt):
+            python_stack.run({**defaults(stack), "uv": str(UV)}, check_mode=False)
+    resumed = stack(imports=["slip_one"])
+    assert (resumed["rc"], resumed["changed"]) == (0, True)
+
+
+def defaults(stack: Stack) -> dict[str, t.Any]:
+    params = {name: option.get("default") for name, option in python_stack.ARGUMENTS.items()}
+    return {**params, "venv": str(stack.venv), "lock": str(stack.lock), "python": [sys.executable]}
+
+
+def test_a_failed_import_leaves_the_link_where_it_is(stack: Stack) -> None:
+    stack(link=str(stack.link))
+    old, stack.venv = stack.venv, stack.venv.with_name("second")
+    stack.lock.write_text(stack.broken)
+    failed = stack(imports=["slip_broken"], link=str(stack.link))
+    assert failed["rc"] == 1
+    assert "slip_broken does not import: ModuleNotFoundError: No module named 'slip_absent'" in failed["msg"]
+    assert [(one["id"], one["subject"]) for one in failed["findings"]] == [("IMPORT_FAILED", "slip_broken")]
+    assert os.readlink(stack.link) == str(old)
+    # In check mode the same is told as a finding, since a check is there to tell.
+    told = stack(check=True, imports=["slip_broken"])
+    assert (told["rc"], [one["id"] for one in told["findings"]]) == (0, ["IMPORT_FAILED"])
+
+
+@pytest.mark.parametrize(
+    ("lock", "arguments", "finding_id", "part"),
+    [
+        ("slip_one==1.0\n", {}, "LOCK_UNHASHED", "have no hash: slip-one"),
+        (None, {}, "LOCK_INVALID", "the lock can not be read"),
+        (f"slip_one==1.0 --hash=sha256:{'0' * 64}", {}, "HASH_MISMATCH", "the lock says 0000"),
+        (f"slip_gone==1.0 --hash=sha256:{'0' * 64}", {}, "PACKAGE_UNAVAILABLE", "slip-gone"),
+        ("", {"python": ["python9.9", "/bin/false"]}, "PYTHON_MISSING", "none of python9.9, /bin/false runs"),
+        ("", {"uv": "/nonexistent/uv"}, "UV_MISSING", "uv does not run"),
+    ],
+)
+def test_says_what_is_wrong(
+    stack: Stack, lock: str | None, arguments: dict[str, t.Any], finding_id: str, part: str
+) -> None:
+    if lock is None:
+        stack.lock.unlink()
+    elif lock:
+        stack.lock.write_text(lock)
+    failed = stack(**arguments)
+    assert failed["rc"] == 1
+    assert failed["msg"].startswith("Cannot ")
+    assert part in failed["msg"]
+    assert [one["id"] for one in failed["findings"]] == [finding_id]
+
+
+def test_what_slipway_did_not_make_is_not_removed(stack: Stack) -> None:
+    stack.venv.mkdir(parents=True)
+    (stack.venv / "notes.txt").write_text("mine")
+    failed = stack()
+    assert (failed["rc"], failed["findings"][0]["id"]) == (1, "VENV_FOREIGN")
+    assert (stack.venv / "notes.txt").read_text() == "mine"
+
+    shutil.rmtree(stack.venv)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", stack.venv], check=True)
+    (stack.venv / "bin/python").unlink()
+    (stack.venv / "bin/python").symlink_to("/nonexistent/python")
+    failed = stack()
+    assert (failed["rc"], failed["findings"][0]["id"]) == (1, "VENV_FOREIGN")
+    assert (stack.venv / "pyvenv.cfg").exists()
+
+
+def test_an_environment_of_pythons_own_making_is_brought_to_the_lock(stack: Stack) -> None:
+    subprocess.run([sys.executable, "-m", "venv", stack.venv], check=True)
+    assert stack()["added"] == ADDED
+    assert stack()["changed"] is False
+
+
+def test_an_environment_without_its_python_is_made_anew(stack: Stack) -> None:
+    stack()
+    (stack.venv / "bin/python").unlink()
+    assert stack()["added"] == ADDED
+    assert stack()["changed"] is False
+
+
+def test_a_folder_in_place_of_the_link_is_refused_before_anything_is_done(stack: Stack) -> None:
+    stack.link.mkdir(parents=True)
+    failed = stack(link=str(stack.link))
+    assert failed["rc"] == 1
+    assert "is not a symbolic link" in failed["msg"]
+    assert not stack.venv.exists()
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    error = build.explain_uv(
+        2, "error: Failed to fetch: `http://user:geheim@mirror.example/simple/x/`\n  cause: refused"
+    )
+    assert "geheim" not in str(error)
+    assert "mirror.example" in str(error)
+
+
+def test_an_import_that_dies_or_hangs_is_named(stack: Stack) -> None:
+    wheels = stack.lock.parent / "wheels"
+    stack.lock.write_text(
+        make_wheel(wheels, "slip_dies", "1.0", "import os, signal\nos.kill(os.getpid(), signal.SIGILL)\n")
+        + make_wheel(wheels, "slip_hangs", "1.0", "import time\ntime.sleep(60)\n")
+    )
+    failed = stack(imports=["slip_dies", "slip_hangs"], import_timeout_seconds=1)
+    assert [one["detail"] for one in failed["findings"]] == ["killed by SIGILL", "it did not end within 1 seconds"]
