@@ -29,7 +29,7 @@ NODE_PACKAGES = [
     "uidmap",
 ]
 # A bare guest: Slipway must bring everything else itself, Python too.
-GUEST_PACKAGES = ["systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "ca-certificates"]
+GUEST_PACKAGES = ["systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "ca-certificates", "kmod"]
 # A template must not carry an identity: whoever makes a machine from it makes these.
 CUSTOMIZE = 'rm -f "$1"/etc/ssh/ssh_host_*_key* "$1"/etc/resolv.conf "$1"/etc/hostname && : > "$1"/etc/machine-id'
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 import time
 import typing as t
@@ -31,7 +32,7 @@ class Reply(t.NamedTuple):
         error = self.body.get("error")
         message = error.get("message") if isinstance(error, dict) else error or self.body.get("message")
         if not isinstance(message, str):
-            message = "" if self.body else self.text.strip()
+            message = "" if self.text.lstrip()[:1] in ("{", "[") else self.text.strip()
         return f"HTTP {self.status} {' '.join(message.split())[:200]}".rstrip()
 
 
@@ -119,7 +120,8 @@ class _faults_named:
         if isinstance(error, urllib.error.HTTPError):
             raise Unreachable(_reply(error.code, error.read(ANSWER_LIMIT_BYTES)).words) from None
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, TimeoutError):
+        # Python 3.9 has two kinds.
+        if isinstance(reason, (TimeoutError, socket.timeout)):
             raise Unreachable(f"no answer within {self.timeout_seconds:.0f} s") from None
         if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
             words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__

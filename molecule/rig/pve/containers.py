@@ -20,6 +20,7 @@ from .tasks import process_start
 LXC = "/nodes/{node}/lxc"
 ONE = "/nodes/{node}/lxc/{vmid}"
 GUEST = "/vms/{vmid}"
+SSH_KEY = re.compile(r"(?:^|\s)(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\S+|sk-\S+@openssh\.com) [A-Za-z0-9+/]+=*(?:\s|$)")
 ANY_CONFIG = [f"VM.Config.{part}" for part in ("Disk", "CPU", "Memory", "Network", "Options")]
 
 
@@ -64,6 +65,9 @@ def create(call: Call) -> str:
     unprivileged = params.pop("unprivileged", 1)
     if not unprivileged:
         call.require("/", ["Sys.Modify"])
+    for line in params.get("ssh-public-keys", "").splitlines():
+        if line.strip() and not line.startswith("#") and not SSH_KEY.search(line):
+            raise died("SSH public key validation error")
     wanted = {key: value for key, value in params.items() if numbered(CONFIG, key)}
     storage = params.get("storage", "local")
     for key in [key for key in wanted if key == "rootfs" or re.fullmatch(r"mp\d+", key)]:

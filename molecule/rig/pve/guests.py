@@ -42,7 +42,7 @@ def _guest_root(node: Node, content: Conf) -> setup.GuestRoot:
 def allocate(node: Node, vmid: int, content: Conf) -> list[str]:
     """Turn every ``storage:size`` of a configuration into a volume; returns the new volume IDs."""
     made = []
-    for key, volume in _volumes(content).items():
+    for key, volume in sorted(_volumes(content).items(), key=lambda item: item[0] != "rootfs"):  # the root comes first
         if new := NEW_VOLUME.fullmatch(volume):
             volid = node.storages.allocate(new[1], vmid, _offset(content))
             made.append(volid)

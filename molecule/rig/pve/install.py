@@ -45,9 +45,9 @@ CERTIFICATE_DAYS = "825"
 def install(rootfs: Path, node: dict[str, t.Any]) -> None:
     """Install into ``rootfs``; done twice it renews code, users and passwords and keeps guests and certificates.
 
-    ``node``: ``name``, ``address``, ``root_password``, ``users`` (a list of ``userid``, and optionally ``password``, ``acl``: list of
-    ``path`` and ``role``, and ``tokens``: list of ``id``, ``secret`` and optionally ``privsep`` and an ``acl`` of the token's own), and
-    optionally ``roles`` (name to list of privileges).
+    ``node``: ``name``, ``address``, ``root_password``, ``users`` (a list of ``userid``, and optionally ``password``, ``acl``: a
+    list of ``path`` and ``role``, and ``tokens``: a list of ``id``, ``secret`` and optionally ``privsep`` and an ``acl`` of
+    the token's own), and optionally ``roles`` (name to list of privileges).
     """
     _programs(rootfs)
     _units(rootfs)
@@ -68,8 +68,10 @@ def _units(rootfs: Path) -> None:
         _write(rootfs / "etc/systemd/system" / unit.name, unit.read_text(), 0o644)
     for name in ENABLED:
         _link(rootfs / "etc/systemd/system/multi-user.target.wants" / name, f"/etc/systemd/system/{name}")
-    # Guests are on the node's own bridge, as on Proxmox; Debian's private one would only be in the way.
-    _link(rootfs / "etc/systemd/system/lxc-net.service", "/dev/null")
+    # Debian's own ways to give containers a bridge and to start them: Proxmox has neither, and waiting for that bridge would
+    # keep the node's boot from ending for half a minute.
+    for name in ("lxc-net.service", "lxc.service"):
+        _link(rootfs / "etc/systemd/system" / name, "/dev/null")
 
 
 def _state(rootfs: Path, node: dict[str, t.Any]) -> None:
@@ -124,7 +126,16 @@ def _certificates(etc_pve: Path, name: str, address: str) -> None:
             "basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\nauthorityKeyIdentifier=keyid\n"
         )
         _openssl("req", "-new", *new_key, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
-        signed = ["-CA", authority, "-CAkey", authority_key, "-days", CERTIFICATE_DAYS, "-extfile", extra]
+        signed: list[str | Path] = [
+            "-CA",
+            authority,
+            "-CAkey",
+            authority_key,
+            "-days",
+            CERTIFICATE_DAYS,
+            "-extfile",
+            extra,
+        ]
         _openssl(
             "x509",
             "-req",

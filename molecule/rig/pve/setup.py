@@ -108,19 +108,26 @@ def before_start(root: GuestRoot, vmid: int, content: Conf, node_resolv_conf: st
     hostname = content.get("hostname", f"CT{vmid}")
     short = hostname.split(".")[0]
     networks = [parse_property_string(NETWORK, content[key]) for key in sorted(content) if re.fullmatch(r"net\d+", key)]
-    addresses = [n["ip"].split("/")[0] for n in networks if "/" in n.get("ip", "")]
+    addresses = [network["ip"].split("/")[0] for network in networks if "/" in network.get("ip", "")]
     names = " ".join(dict.fromkeys([hostname, short]))
     root.write("etc/hostname", short + "\n")
-    root.write(
-        "etc/hosts",
-        f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n{(addresses or ['127.0.1.1'])[0]} {names}\n",
-    )
+    hosts = f"127.0.0.1 localhost\n::1 localhost\n{(addresses or ['127.0.1.1'])[0]} {names}\n"
+    root.write("etc/hosts", with_section(root.read("etc/hosts"), hosts))
     for old in root.inside("etc/systemd/network/x").parent.glob("*.network"):
         if "# written by Proxmox" in old.read_text():
             old.unlink()
     for network in networks:
         root.write(f"etc/systemd/network/{network['name']}.network", network_unit(network))
-    root.write("etc/resolv.conf", resolv_conf(content) or node_resolv_conf)
+    resolver = resolv_conf(content) or node_resolv_conf
+    root.write("etc/resolv.conf", with_section(root.read("etc/resolv.conf"), resolver))
+
+
+def with_section(text: str, section: str) -> str:
+    """A file with Proxmox's section in it, at the top at first; what others wrote around it stays."""
+    begin, end = "# --- BEGIN PVE ---\n", "# --- END PVE ---\n"
+    before, found, rest = text.partition(begin)
+    after = rest.partition(end)[2] if found else before
+    return f"{before if found else ''}{begin}{section.rstrip(chr(10))}\n{end}{after}"
 
 
 def network_unit(network: dict[str, str]) -> str:

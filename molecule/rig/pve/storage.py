@@ -126,6 +126,6 @@ class Storages:
         if "rootdir" in storage.content and storage.folder.is_dir():
             for path in sorted(storage.folder.iterdir()):
                 if match := SUBVOLUME.fullmatch(f"{name}:{path.name}"):
-                    entry = {"volid": match[0], "content": "rootdir", "format": "subvol", "size": 0}
-                    found.append({**entry, "vmid": int(match["vmid"])})
+                    entry = {"volid": match[0], "content": "rootdir", "format": "subvol"}
+                    found.append({**entry, "size": 0, "vmid": int(match["vmid"])})
         return [e for e in found if kind in (None, e["content"]) and vmid in (None, e.get("vmid"))]

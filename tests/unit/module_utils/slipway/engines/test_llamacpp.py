@@ -58,8 +58,8 @@ def test_environment() -> None:
         ({"arguments": {"zzz": True}}, [("FLAG_UNKNOWN", "--zzz", "llamacpp: it has nothing like it")]),
         ({"arguments": {"api_key": "geheim"}}, [("SECRET_EXPOSED", "api-key", None)]),
         ({"environment": {"HF_TOKEN": "geheim"}}, [("SECRET_EXPOSED", "HF_TOKEN", None)]),
-        ({"host": "0.0.0.0"}, [("API_OPEN", "0.0.0.0:8000", None)]),
-        ({"host": "0.0.0.0", "api_key_file": "/etc/key"}, []),
+        ({"host": "::"}, [("API_OPEN", ":::8000", None)]),
+        ({"host": "::", "api_key_file": "/etc/key"}, []),
     ],
 )
 def test_findings(changes: dict[str, t.Any], findings: list[tuple[str, str, str | None]]) -> None:

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin through ansible-playbook itself, with a stand-in server and stand-ins for systemd's commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import typing as t
+from pathlib import Path
+
+import pytest
+from openai_server import OpenAIServer
+
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >> {folder}/calls
+cat {folder}/state
+"""
+JOURNALCTL = """#!/bin/sh
+echo "loading the model"
+echo "RuntimeError: torn file"
+"""
+RUNNING = "LoadState=loaded\nActiveState=active\nSubState=running\nResult=success\nNRestarts=0\n"
+
+
+@pytest.fixture
+def server() -> t.Iterator[OpenAIServer]:
+    running = OpenAIServer()
+    yield running
+    running.close()
+
+
+class Play:
+    """Runs one task; ``state`` is what systemctl shows."""
+
+    def __init__(self, folder: Path, root: Path, server: OpenAIServer) -> None:
+        self.folder, self.root, self.server = folder, root, server
+        for name, text in {"systemctl": SYSTEMCTL, "journalctl": JOURNALCTL}.items():
+            command = folder / name
+            command.write_text(text.format(folder=folder))
+            command.chmod(0o755)
+        (folder / "ansible.cfg").touch()
+        self.state(RUNNING)
+
+    def state(self, text: str) -> None:
+        (self.folder / "state").write_text(text)
+
+    def __call__(self, *options: str, **arguments: t.Any) -> tuple[int, str, dict[str, t.Any]]:
+        """Exit code, everything that was shown, and the task's result."""
+        result = self.folder / "result.json"
+        tasks: list[dict[str, t.Any]] = [
+            {"inference_probe": {"endpoint": self.server.endpoint, **arguments}, "register": "probed"},
+        ]
+        always = [{"copy": {"content": "{{ probed | to_json }}", "dest": str(result)}, "check_mode": False}]
+        play = {"hosts": "guest1", "gather_facts": False, "tasks": [{"block": tasks, "always": always}]}
+        (self.folder / "play.yml").write_text(json.dumps([play]))
+        (self.folder / "hosts").write_text(
+            f"guest1 ansible_connection=local ansible_python_interpreter={sys.executable}\n"
+        )
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+            "PATH": f"{self.folder}:{os.environ['PATH']}",
+            "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"),
+            "ANSIBLE_HOME": str(self.folder / "home"),
+            "ANSIBLE_LIBRARY": str(self.root / "library"),
+            "ANSIBLE_MODULE_UTILS": str(self.root / "module_utils"),
+            "ANSIBLE_ACTION_PLUGINS": str(self.root / "action_plugins"),
+        }
+        command = [Path(sys.executable).parent / "ansible-playbook", "-i", "hosts", "play.yml", *options]
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr, json.loads(result.read_text())
+
+
+@pytest.fixture
+def play(tmp_path: Path, root: Path, server: OpenAIServer) -> Play:
+    return Play(tmp_path, root, server)
+
+
+def test_says_what_the_server_says_and_ends_when_it_is_ready(play: Play, server: OpenAIServer) -> None:
+    server.health = (503, {"error": {"message": "Loading model"}})
+    threading.Timer(4, lambda: setattr(server, "health", (200, {}))).start()
+    server.api_key = "geheim"
+    cases = [{"id": "one", "prompt": "Tokyo?", "expect": "tokyo"}]
+    arguments = {"wait": True, "unit": "serve.service", "api_key": "geheim", "checks": ["coherence"], "cases": cases}
+    code, shown, result = play("-vvv", **arguments)
+    assert code == 0, shown
+    assert f"[guest1] waiting for {server.endpoint}: 0 s, /health: HTTP 503 Loading model" in shown
+    assert "geheim" not in shown
+    assert (result["ready"], [one["passed"] for one in result["answers"]]) == (True, [True])
+    assert (play.folder / "calls").read_text().splitlines()[0].endswith("-- serve.service")
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=exit-code\nNRestarts=5\n", "result exit-code"),
+        (
+            "LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nResult=oom-kill\nNRestarts=1\n",
+            "died and was restarted by systemd, result oom-kill",
+        ),
+        ("LoadState=not-found\nActiveState=inactive\nSubState=dead\nNRestarts=0\n", "does not exist"),
+    ],
+    ids=["failed", "restarting", "absent"],
+)
+def test_a_dead_unit_ends_the_wait_with_its_log(play: Play, server: OpenAIServer, state: str, words: str) -> None:
+    server.health = (503, {})
+    play.state(state)
+    code, _shown, result = play(wait=True, unit="serve.service", timeout_seconds=50)
+    assert code != 0
+    assert result["msg"].startswith(f"Cannot use server '{server.endpoint}' on guest1: serve.service ")
+    assert words in result["msg"]
+    assert "RuntimeError: torn file" in result["msg"]
+    assert result["log"] == ["loading the model", "RuntimeError: torn file"]
+    assert [one["id"] for one in result["findings"]] == ["SERVER_NOT_READY"]
+
+
+def test_what_waiting_can_not_help_ends_at_once(play: Play, server: OpenAIServer) -> None:
+    code, _shown, result = play(wait=True, model="other", timeout_seconds=50)
+    assert (code != 0, result["findings"][0]["id"]) == (True, "MODEL_NAME_MISMATCH")
+    assert "asked for other, served are m" in result["msg"]
+
+
+def test_the_wait_has_an_end(play: Play, server: OpenAIServer) -> None:
+    server.health = (503, {})
+    code, _shown, result = play(wait=True, timeout_seconds=1)
+    assert code != 0
+    assert "it is not ready after" in result["msg"]
+
+
+def test_check_mode_asks_once_and_does_not_wait(play: Play, server: OpenAIServer) -> None:
+    server.health = (503, {})
+    code, shown, result = play("--check", wait=True, unit="serve.service", timeout_seconds=50)
+    assert (code, result["ready"], result["changed"]) == (0, False, False), shown
