@@ -71,11 +71,11 @@ attributes:
 EXAMPLES = r"""
 - name: Environment of the inference engine
   python_stack:
-    venv: /opt/slipway/envs/rig-smollm2-3f0c9a
-    lock: /opt/slipway/locks/rig-smollm2.lock
-    python: [python3.13, python3.12]
+    venv: /opt/slipway/envs/kimi-k2.5-nvfp4-vllm-3f0c9a
+    lock: /opt/slipway/locks/kimi-k2.5-nvfp4-vllm.lock
+    python: [python3.12]
     uv: /opt/slipway/bin/uv
-    imports: [xllamacpp]
+    imports: [torch, vllm]
     link: /opt/slipway/envs/current
   environment:
     UV_INDEX_URL: https://mirror.example/simple

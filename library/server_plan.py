@@ -95,7 +95,7 @@ EXAMPLES = r"""
 - name: How the server is run
   server_plan:
     engine: llamacpp
-    venv: /opt/slipway/envs/rig-smollm2
+    venv: /opt/slipway/envs/current
     model_path: /srv/models/SmolLM2-135M-Instruct.Q4_1.gguf
     model_name: smollm2-135m-instruct
     host: 0.0.0.0

@@ -27,6 +27,11 @@ SCENARIOS = [
     "inference_server",
     "acceptance",
 ]
+# The tools' own files stay in this checkout and in Slipway's cache folder.
+ENVIRONMENT = {
+    "ANSIBLE_HOME": str(Path.home() / ".cache" / "slipway" / "ansible"),
+    "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / "build" / "molecule"),
+}
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -51,7 +56,7 @@ def run(command: list[str], cwd: Path = ROOT, **environment: str) -> tuple[int, 
     with subprocess.Popen(
         command,
         cwd=cwd,
-        env={**os.environ, **environment},
+        env={**os.environ, **ENVIRONMENT, **environment},
         text=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -133,7 +138,7 @@ def molecule() -> Count:
     selected = [word for name in SCENARIOS for word in ("--scenario-name", name)]
     status, output = run(["molecule", "test", "--no-command-borders", *selected], ANSIBLE_FORCE_COLOR="0")
     details = output[output.rfind("DETAILS") :]
-    steps = re.findall(r"^(\S+) ➜ (\S+): Executed: (\w+)", details, re.MULTILINE)
+    steps = re.findall(r"^(\S+) (?:➜|>) (\S+): Executed: (\w+)", details, re.MULTILINE)
     failed = sum(outcome != "Successful" for _scenario, _step, outcome in steps)
     count = Count(passed=len(steps) - failed, failed=failed)
     if status and not failed:

@@ -176,3 +176,5 @@ def remove(folder: Path, name: str) -> None:
         subprocess.run(["umount", "-l", mount], check=True)
     if home.exists():
         shutil.rmtree(home)
+    # LXC leaves its lock files behind, in folders named after the path of the container.
+    shutil.rmtree(Path("/run/lxc/lock") / home.relative_to("/").parent, ignore_errors=True)
