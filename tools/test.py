@@ -30,6 +30,7 @@ SCENARIOS = [
 # The tools' own files stay in this checkout and in Slipway's cache folder.
 ENVIRONMENT = {
     "ANSIBLE_HOME": str(Path.home() / ".cache" / "slipway" / "ansible"),
+    "ANSIBLE_REMOTE_TMP": str(Path.home() / ".cache" / "slipway" / "ansible" / "tmp"),
     "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / "build" / "molecule"),
 }
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

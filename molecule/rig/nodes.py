@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -176,5 +177,15 @@ def remove(folder: Path, name: str) -> None:
         subprocess.run(["umount", "-l", mount], check=True)
     if home.exists():
         shutil.rmtree(home)
-    # LXC leaves its lock files behind, in folders named after the path of the container.
-    shutil.rmtree(Path("/run/lxc/lock") / home.relative_to("/").parent, ignore_errors=True)
+    _remove_traces(home)
+
+
+def _remove_traces(home: Path) -> None:
+    """Remove what LXC leaves behind: lock files in folders named after the container's path, and an empty control group."""
+    locks = Path("/run/lxc/lock") / home.parent.relative_to("/")
+    shutil.rmtree(locks, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.removedirs(locks.parent)  # as far up as they are empty
+    for group in Path("/sys/fs/cgroup").glob("*/lxc.pivot"):
+        with contextlib.suppress(OSError):
+            group.rmdir()  # another container's turn keeps it
