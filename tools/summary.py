@@ -29,7 +29,7 @@ def summary(report: dict, path: Path, rig: str, seconds: int) -> str:
             f"time:     {seconds // 60} min {seconds % 60} s",
             "",
             "Try next:",
-            "  ansible-playbook deploy.yml                # changes nothing now",
+            "  .venv/bin/ansible-playbook deploy.yml      # changes nothing now",
             f'  curl {proof["endpoint"]}/chat/completions -H "Authorization: Bearer {key}" -H "Content-Type: application/json" -d \'{ask}\'',
             f"  ssh -i .rig/{rig}/ssh/id_ed25519 -o UserKnownHostsFile=.rig/{rig}/ssh/known_hosts root@{proof['endpoint'].split('//')[1].split(':')[0]}",
             "  make clean                                 # takes everything away again",

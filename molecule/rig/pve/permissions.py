@@ -80,11 +80,9 @@ def _may(check: Check, vmid: int, key: str, value: str | None, old: dict[str, t.
 
 
 def _changed_features(old: str | None, new: str | None) -> set[str]:
-    """Names of the features that differ; a feature that is off is one that is not there. Deleting counts as a change."""
-    if new is None:
-        return {"features"}
+    """Names of the features that differ; a feature that is off is one that is not there, also when all are deleted."""
     before = parse_property_string(FEATURES, old or "")
-    after = parse_property_string(FEATURES, new)
+    after = parse_property_string(FEATURES, new or "")
     return {name for name in before.keys() | after.keys() if (before.get(name) or 0) != (after.get(name) or 0)}
 
 
