@@ -39,6 +39,6 @@ def summary(report: dict, path: Path, rig: str, seconds: int) -> str:
 
 if __name__ == "__main__":
     name = os.environ.get("SLIPWAY_RIG") or "demo"
-    latest = (ROOT / ".rig" / name / "reports/latest").resolve() / "report.md"
+    latest = (ROOT / ".rig" / name / "reports/infer1/latest").resolve() / "report.md"
     data = json.loads(latest.with_suffix(".json").read_text())
     print(summary(data, latest, name, int(sys.argv[1])))

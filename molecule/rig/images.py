@@ -8,6 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
+CACHE = Path.home() / ".cache" / "slipway"
 SUITE = "trixie"
 NODE_PACKAGES = [
     "systemd",
@@ -29,15 +30,10 @@ NODE_PACKAGES = [
     "uidmap",
 ]
 # A bare guest: Slipway must bring everything else itself, Python too.
-GUEST_PACKAGES = ["systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "ca-certificates", "kmod"]
+GUEST_PACKAGES = ["systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "ca-certificates"]
 # A template must not carry an identity: whoever makes a machine from it makes these.
-CUSTOMIZE = 'rm -f "$1"/etc/ssh/ssh_host_*_key* "$1"/etc/resolv.conf "$1"/etc/hostname && : > "$1"/etc/machine-id'
-
-
-def cache_folder() -> Path:
-    """Where images are kept between runs: ``SLIPWAY_CACHE``, else ``slipway`` in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(os.environ.get("SLIPWAY_CACHE") or f"{base}/slipway")
+# /etc/modules is the target of a link that systemd-modules-load follows; without it a guest starts degraded.
+CUSTOMIZE = ': > "$1"/etc/modules && rm -f "$1"/etc/ssh/ssh_host_*_key* "$1"/etc/resolv.conf "$1"/etc/hostname && : > "$1"/etc/machine-id'
 
 
 def image(kind: str) -> Path:
@@ -46,7 +42,7 @@ def image(kind: str) -> Path:
     digest = hashlib.sha256(" ".join([SUITE, *packages, CUSTOMIZE]).encode()).hexdigest()[:12]
     # Proxmox takes no template that is not compressed; a node is unpacked more often than it is kept.
     suffix = {"node": "tar", "guest": "tar.zst"}[kind]
-    target = cache_folder() / "images" / f"{kind}-{SUITE}-{digest}.{suffix}"
+    target = CACHE / "images" / f"{kind}-{SUITE}-{digest}.{suffix}"
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
