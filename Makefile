@@ -4,7 +4,7 @@
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z ]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## a simulated Proxmox host, one deploy through it, a model that answers
 	@tools/demo

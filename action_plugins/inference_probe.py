@@ -15,6 +15,8 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 PAUSE_SECONDS = 1.0
+# As documented in the module.
+DEFAULT_TIMEOUT_SECONDS = 300
 # Without a new word from the server the last one is shown again this often, as a sign of life.
 REPEAT_SECONDS = 15
 LOG_LINES = 20
@@ -43,7 +45,8 @@ class ActionModule(ActionBase):
     ) -> dict[str, t.Any] | None:
         """Probe until the server is ready, and return nothing; or return how the task fails."""
         try:
-            limit = float(arguments.get("timeout_seconds") or 300)
+            given = arguments.get("timeout_seconds")
+            limit = DEFAULT_TIMEOUT_SECONDS if given is None else float(given)
         except ValueError as error:
             raise AnsibleActionFail(f"timeout_seconds is no number: {error}") from error
         host = task_vars.get("inventory_hostname", "")

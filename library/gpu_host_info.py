@@ -29,8 +29,9 @@ options:
   expected_gpus:
     description:
       - PCI addresses of GPUs that must be usable here, such as C(0000:01:00.0) or C(01:00.0).
-      - On a node every GPU of the driver is expected in any case. In a guest nothing is but these, since a container
-        sees the node's whole list, and not what it was meant to get.
+      - On a node these are GPUs among others, and every GPU of the driver is expected in any case.
+      - In a guest these are all that it was meant to get. A container sees the node's whole list and can not tell by
+        itself, so any other that it was given is a finding. If none is named, what it was given is taken for right.
     type: list
     elements: str
     default: []
@@ -43,7 +44,8 @@ options:
     default: auto
   timeout_seconds:
     description:
-      - How long opening the device nodes may take, and again how long CUDA may take, before they count as hung.
+      - How long opening the device nodes may take, all of them together, and again how long CUDA may take, before they
+        count as hung. A GPU that nothing else uses is brought up for it, which takes seconds.
     type: int
     default: 60
 attributes:
@@ -127,7 +129,7 @@ cuda:
   type: dict
 findings:
   description: What is wrong or could not be checked, each with C(id severity subject summary detail remedy reference).
-  returned: success
+  returned: always
   type: list
   elements: dict
 """
@@ -136,7 +138,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.slipway.errors import SlipwayError, cannot
+from ..module_utils.slipway.errors import SlipwayError, cannot, here
 from ..module_utils.slipway.gpu import faults, host, machine, userspace
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -149,7 +151,7 @@ _RETURNED = ("place", "gpus", "driver", "uvm", "devices", "cmdline", "cuda")
 
 
 def run(
-    params: dict[str, t.Any], check_mode: bool = False, root: str = "/", library: str = userspace.LIBRARY
+    params: dict[str, t.Any], check_mode: bool, root: str = "/", library: str = userspace.LIBRARY
 ) -> dict[str, t.Any]:
     """Look and judge. ``check_mode`` makes no difference: nothing is ever changed.
 
@@ -159,9 +161,9 @@ def run(
     try:
         expected = [host.bus_id(address) for address in params["expected_gpus"]]
     except ValueError as error:
-        raise cannot("read", "option 'expected_gpus'", "this host", str(error), "Give PCI addresses") from error
+        raise cannot("read", "option 'expected_gpus'", here(), str(error), "Give PCI addresses") from error
     if params["timeout_seconds"] < 1:
-        raise cannot("read", "option 'timeout_seconds'", "this host", "it is below 1", "Give whole seconds from 1 up")
+        raise cannot("read", "option 'timeout_seconds'", here(), "it is below 1", "Give whole seconds from 1 up")
     facts = machine.look(params["place"], params["cuda"], params["timeout_seconds"], root, library)
     findings = [told.as_dict() for told in faults.faults(facts, expected)]
     return {"changed": False, **{key: facts[key] for key in _RETURNED}, "findings": findings}
@@ -171,9 +173,10 @@ def main() -> None:
     """Build the module, run, exit."""
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        module.exit_json(**run(module.params, module.check_mode))
+        result = run(module.params, module.check_mode)
     except SlipwayError as error:
-        module.fail_json(msg=str(error), findings=[told.as_dict() for told in error.findings])
+        module.fail_json(msg=str(error), findings=[found.as_dict() for found in error.findings])
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: (c) 2026, Slipway contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Is an inference server up, does it make sense, how fast is it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ version_added: "0.1.0"
 description:
   - Asks an OpenAI-compatible endpoint, from the controller or from the guest, directly and not through a proxy.
   - A server is ready when its health page is well, it serves the model and it has generated a token.
-  - What is wrong with a server is a finding. The module itself fails only when it was to wait for a server that did not become ready.
+  - What is wrong with a server is a finding. The task fails only where O(wait) was in vain, or an option can not be.
+  - The module looks once. The action plugin of the same name, which runs on the controller, does the waiting.
 author: [Slipway contributors]
 options:
   endpoint:
@@ -38,7 +40,7 @@ options:
     choices: [ready, coherence, throughput]
     default: [ready]
   cases:
-    description: Questions for V(coherence).
+    description: Questions for V(coherence). Asked for without any, it is a check that was not made, which is a finding.
     type: list
     elements: dict
     default: []
@@ -52,10 +54,12 @@ options:
         type: str
         required: true
       expect:
-        description: Regular expression that must be found in the answer, in upper or lower case. Without one the answer must only make sense.
+        description:
+          - Regular expression that must be found in the answer, in upper or lower case.
+          - Without one the answer must only make sense. It is not empty, it is text, and it does not say one thing over and over.
         type: str
       max_tokens:
-        description: Length of the answer at most.
+        description: Length of the answer at most. A model that reasons spends it on that too.
         type: int
         default: 64
   thresholds:
@@ -75,21 +79,23 @@ options:
     type: int
     default: 120
   wait:
-    description: Wait until the server is ready. While it waits, the action plugin of the same name shows what the server says.
+    description:
+      - Wait until the server is ready, and show meanwhile what it says. Ends early where waiting is of no use, and not at all in check mode.
+      - Handled by the action plugin.
     type: bool
     default: false
   timeout_seconds:
-    description: How long O(wait) waits.
+    description: How long O(wait) waits. Handled by the action plugin.
     type: int
     default: 300
   unit:
     description:
-      - Systemd unit of the server on the machine that the task runs on. When it dies, waiting ends at once and the last lines of its log are shown.
+      - Systemd unit of the server on the machine that the task runs on. When it dies, O(wait) ends at once and the last lines of its log are shown.
       - Handled by the action plugin.
     type: str
 attributes:
   check_mode:
-    description: Runs as always, since it only asks; it does not wait.
+    description: Runs as always, since it only asks; O(wait) does not wait.
     support: full
   diff_mode:
     description: There is nothing to differ.
@@ -110,34 +116,44 @@ EXAMPLES = r"""
     endpoint: http://192.0.2.21:8000/v1
     checks: [ready, coherence, throughput]
     cases:
-      - {id: capital-of-japan, prompt: What is the capital city of Japan?, expect: '\bTokyo\b'}
+      - id: capital-of-japan
+        prompt: What is the capital city of Japan? Answer in one sentence.
+        expect: '\bTokyo\b'
+        max_tokens: 32
+      - id: any-sense # nothing is expected of it but that it makes sense
+        prompt: What is a computer?
   delegate_to: localhost
 """
 
 RETURN = r"""
 ready:
   description: Whether it is ready.
-  returned: always
+  returned: success
   type: bool
 model:
   description: Served name that was asked, or null.
-  returned: always
+  returned: success
   type: str
 answers:
   description: One entry a case, in order.
-  returned: always
+  returned: success
   type: list
   elements: dict
   sample: [{case: capital-of-japan, question: What is..., answer: The capital city of Japan is Tokyo., passed: true, seconds: 0.2}]
 throughput:
   description: Speed of one stream, or null.
-  returned: always
+  returned: success
   type: dict
   sample: {output_tokens: 64, seconds: 0.9, time_to_first_token_seconds: 0.1, output_tokens_per_second: 80.1}
 final:
   description: Whether it is of no use to wait for a server that is not ready.
-  returned: always
+  returned: success
   type: bool
+log:
+  description: The last lines of the log of O(unit).
+  returned: when O(wait) was in vain
+  type: list
+  elements: str
 findings:
   description: What was found, such as V(SERVER_UNREACHABLE), V(SERVER_NOT_READY), V(SERVER_UNAUTHORIZED), V(MODEL_NAME_MISMATCH), V(ANSWER_WRONG).
   returned: always
@@ -145,19 +161,14 @@ findings:
   elements: dict
 """
 
-import platform
-import re
-import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.slipway.errors import SlipwayError, cannot
-from ..module_utils.slipway.findings import Finding, finding
-from ..module_utils.slipway.probe import coherence, ready, throughput
-from ..module_utils.slipway.probe.client import Client
+from ..module_utils.slipway.errors import SlipwayError
+from ..module_utils.slipway.probe import checks
 
-ARGUMENTS = {
+ARGUMENT_SPEC: dict[str, t.Any] = {
     "endpoint": {"type": "str", "required": True},
     "api_key": {"type": "str", "no_log": True},
     "ca_path": {"type": "path"},
@@ -183,92 +194,26 @@ ARGUMENTS = {
     # Neither is a secret, whatever the word token suggests to Ansible.
     "throughput_tokens": {"type": "int", "default": 64, "no_log": False},
     "answer_timeout_seconds": {"type": "int", "default": 120},
+    # The action plugin's: it waits, and calls this module without them.
     "wait": {"type": "bool", "default": False},
     "timeout_seconds": {"type": "int", "default": 300},
     "unit": {"type": "str"},
 }
-PAUSE_SECONDS = 2.0
-
-
-def refuse(params: dict[str, t.Any], cause: str, remedy: str, findings: t.Sequence[Finding] = ()) -> SlipwayError:
-    """The house's sentence about this endpoint."""
-    return cannot("probe", f"server '{params['endpoint']}'", platform.node(), cause, remedy, findings)
-
-
-def read_cases(params: dict[str, t.Any]) -> list[coherence.Case]:
-    """The cases, with their expressions compiled: a mistake in the last one is told before the first is asked."""
-    cases = []
-    for case in params["cases"]:
-        try:
-            expect = re.compile(case["expect"], re.IGNORECASE) if case["expect"] else None
-        except re.error as error:
-            cause = f"expect of case '{case['id']}' is no regular expression: {error}"
-            raise refuse(params, cause, "Correct it in the profile") from None
-        cases.append(coherence.Case(case["id"], case["prompt"], expect, case["max_tokens"]))
-    return cases
-
-
-def wait_until_ready(client: Client, params: dict[str, t.Any], check_mode: bool) -> ready.Readiness:
-    """Probe once, or again and again. Raises ``SlipwayError`` where waiting was asked for and did not help."""
-    deadline = time.monotonic() + params["timeout_seconds"]
-    while True:
-        state = ready.probe(client, params["model"], params["answer_timeout_seconds"])
-        if state.ready or not params["wait"] or check_mode:
-            return state
-        left = deadline - time.monotonic()
-        if state.final or left <= 0:
-            fault = state.findings[0]
-            waited = "" if state.final else f" after {params['timeout_seconds']} s"
-            raise refuse(params, f"it is not ready{waited}: {fault.detail}", fault.remedy, state.findings)
-        time.sleep(min(PAUSE_SECONDS, left))
 
 
 def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
-    """Look at the server. Raises ``SlipwayError`` for parameters that can not be and for waiting in vain."""
-    if not re.match(r"https?://[^/]+", params["endpoint"]):
-        raise refuse(params, "it is no address of the form http://ADDRESS:PORT/v1", "Correct the endpoint")
-    if params["answer_timeout_seconds"] < 5:
-        raise refuse(params, "answer_timeout_seconds is less than 5", "Give at least 5 seconds")
-    cases = read_cases(params)
-    client = Client(params["endpoint"], params["api_key"], params["ca_path"])
-    state = wait_until_ready(client, params, check_mode)
-    findings = list(state.findings)
-    answers: list[dict[str, t.Any]] = []
-    speed = None
-    if state.model is None:
-        asked = [check for check in params["checks"] if check != "ready"]
-        findings += [finding("CHECK_NOT_MADE", check, "the server is not ready") for check in asked]
-    else:
-        if "coherence" in params["checks"]:
-            for case in cases:
-                answer, faults = coherence.ask(client, state.model, case, params["answer_timeout_seconds"])
-                answers.append(answer)
-                findings += faults
-        if "throughput" in params["checks"]:
-            speed, faults = throughput.measure(
-                client, state.model, params["throughput_tokens"], params["answer_timeout_seconds"]
-            )
-            findings += faults
-            if speed:
-                findings += throughput.compare(speed, params["thresholds"], params["endpoint"])
-    return {
-        "changed": False,
-        "ready": state.ready,
-        "model": state.model,
-        "answers": answers,
-        "throughput": speed,
-        "final": state.final,
-        "findings": [one.as_dict() for one in findings],
-    }
+    """Look at the server once. ``check_mode`` makes no difference: nothing is ever changed. Raises ``SlipwayError``."""
+    return checks.look(params)
 
 
 def main() -> None:
-    """Entry point of the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    """Build the module, run, exit."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        module.exit_json(**run(module.params, module.check_mode))
+        result = run(module.params, module.check_mode)
     except SlipwayError as error:
-        module.fail_json(msg=str(error), findings=[one.as_dict() for one in error.findings])
+        module.fail_json(msg=str(error), findings=[found.as_dict() for found in error.findings])
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ options:
       V(true); a difference later is refused.
     type: bool
   ssh_public_keys:
-    description: Keys that may log in as root. Only for creation.
+    description: Keys that may log in as root, a line of C(authorized_keys) each. Only for creation.
     type: list
     elements: str
   hostname:
@@ -231,19 +231,21 @@ options:
     type: int
     default: 8006
   api_user:
-    description: User with realm, such as V(deploy@pve). Falls back to E(PROXMOX_USER). Over SSH it is always C(root@pam).
+    description: User with realm, such as V(deploy@pve), for O(api_backend=https) and needed there. Not looked at by
+      O(api_backend=ssh_paramiko), which logs in as root and is C(root@pam). Falls back to E(PROXMOX_USER).
     type: str
   api_password:
-    description: Password. Falls back to E(PROXMOX_PASSWORD).
+    description: Password for O(api_backend=https), where there is no token. Falls back to E(PROXMOX_PASSWORD).
     type: str
   api_token_id:
-    description: Name of the API token. Falls back to E(PROXMOX_TOKEN_ID).
+    description: Name of the API token, with or without its user, for O(api_backend=https). Falls back to
+      E(PROXMOX_TOKEN_ID).
     type: str
   api_token_secret:
     description: Secret of the API token. Falls back to E(PROXMOX_TOKEN_SECRET).
     type: str
   validate_certs:
-    description: Whether the TLS certificate is verified. Falls back to E(PROXMOX_VALIDATE_CERTS).
+    description: Whether the TLS certificate is verified by O(api_backend=https). Falls back to E(PROXMOX_VALIDATE_CERTS).
     type: bool
     default: true
   ca_path:
@@ -378,7 +380,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.slipway.errors import SlipwayError
 from ..module_utils.slipway.pve.actions import Container
-from ..module_utils.slipway.pve.client import API_OPTIONS, connect
+from ..module_utils.slipway.pve.connect import API_OPTIONS, connect
 
 
 def _keys(**options: str) -> dict[str, t.Any]:
@@ -393,7 +395,7 @@ def _list_of(suboptions: dict[str, t.Any]) -> dict[str, t.Any]:
     return {"type": "list", "elements": "dict", "options": suboptions}
 
 
-OPTIONS: dict[str, dict[str, t.Any]] = {
+ARGUMENT_SPEC: dict[str, t.Any] = {
     **API_OPTIONS,
     "vmid": {"type": "int", "required": True},
     "node": {"type": "str", "required": True},
@@ -449,16 +451,16 @@ def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Entry point of the module."""
+    """Build the module, run, exit."""
     module = AnsibleModule(
-        argument_spec=OPTIONS,
+        argument_spec=ARGUMENT_SPEC,
         supports_check_mode=True,
         required_together=[("api_token_id", "api_token_secret")],
     )
     try:
         result = run(module.params, module.check_mode)
     except SlipwayError as error:
-        module.fail_json(msg=str(error), findings=[item.as_dict() for item in error.findings])
+        module.fail_json(msg=str(error), findings=[found.as_dict() for found in error.findings])
     for sentence in result.pop("warnings"):
         module.warn(sentence)
     module.exit_json(**result)

@@ -80,7 +80,7 @@ restart_required:
   type: bool
 findings:
   description: What was found, each with C(id), C(severity), C(subject), C(summary), C(detail), C(remedy), C(reference).
-  returned: failure
+  returned: always
   type: list
   elements: dict
 """
@@ -93,6 +93,12 @@ from ..module_utils.slipway.errors import SlipwayError
 from ..module_utils.slipway.pve import rawlines
 from ..module_utils.slipway.pve.node import Place
 
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "vmid": {"type": "int", "required": True},
+    "lines": {"type": "list", "elements": "str", "required": True},
+    "exclusive_keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
+}
+
 
 def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Keep the raw lines as declared. Raises SlipwayError."""
@@ -100,19 +106,12 @@ def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
 
 
 def main() -> None:
-    """Entry point of the module."""
-    module = AnsibleModule(
-        argument_spec={
-            "vmid": {"type": "int", "required": True},
-            "lines": {"type": "list", "elements": "str", "required": True},
-            "exclusive_keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
-        },
-        supports_check_mode=True,
-    )
+    """Build the module, run, exit."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
         result = run(module.params, module.check_mode)
     except SlipwayError as error:
-        module.fail_json(msg=str(error), findings=[item.as_dict() for item in error.findings])
+        module.fail_json(msg=str(error), findings=[found.as_dict() for found in error.findings])
     module.exit_json(**result)
 
 

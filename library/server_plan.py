@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: (c) 2026, Slipway contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Command line, environment and unit of an inference server."""
 
 from __future__ import annotations
 
@@ -113,35 +114,35 @@ EXAMPLES = r"""
 RETURN = r"""
 argv:
   description: Command line, a word each.
-  returned: always
+  returned: success
   type: list
   elements: str
 environment:
   description: Environment variables.
-  returned: always
+  returned: success
   type: dict
 unit:
   description: The unit's C([Service]) section, without command line, environment, user and group. A value that is a list is a line each.
-  returned: always
+  returned: success
   type: dict
   sample: {Type: exec, Restart: on-failure, OpenFile: [/dev/nvidia0, /dev/nvidia1]}
 exec_start:
   description: The command line as one line for C(ExecStart=), quoted as systemd reads it.
-  returned: always
+  returned: success
   type: str
 environment_lines:
   description: The environment for C(Environment=), a line each, quoted as systemd reads it.
-  returned: always
+  returned: success
   type: list
   elements: str
 unit_section:
   description: What the unit's C([Unit]) section needs.
-  returned: always
+  returned: success
   type: dict
   sample: {StartLimitBurst: "5"}
 launcher:
   description: File name of the launch script that must be on the guest, or null.
-  returned: always
+  returned: success
   type: str
 findings:
   description: What was found, such as V(FLAG_UNKNOWN), V(SECRET_EXPOSED), V(API_OPEN).
@@ -150,23 +151,14 @@ findings:
   elements: dict
 """
 
-import platform
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.slipway.engines import ENGINES
-from ..module_utils.slipway.engines.server import (
-    Request,
-    check_request,
-    command_line,
-    environment_lines,
-    service_settings,
-    unit_settings,
-)
-from ..module_utils.slipway.errors import SlipwayError, cannot
+from ..module_utils.slipway.engines import plan
+from ..module_utils.slipway.errors import SlipwayError
 
-SERVER_ARGUMENTS = {
+SERVER_SPEC: dict[str, t.Any] = {
     "tensor_parallel": {"type": "int", "default": 1},
     "context_length": {"type": "int"},
     "kv_cache_dtype": {"type": "str", "default": "auto"},
@@ -175,14 +167,14 @@ SERVER_ARGUMENTS = {
     "open_devices": {"type": "bool", "default": False},
     "port": {"type": "int"},
 }
-ARGUMENTS = {
-    "engine": {"type": "str", "required": True, "choices": ["llamacpp"]},
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "engine": {"type": "str", "required": True, "choices": sorted(plan.ENGINES)},
     "venv": {"type": "str", "required": True},
     "model_path": {"type": "str", "required": True},
     "model_name": {"type": "str", "required": True},
     "host": {"type": "str", "default": "127.0.0.1"},
     "port": {"type": "int"},
-    "server": {"type": "dict", "default": {}, "apply_defaults": True, "options": SERVER_ARGUMENTS},
+    "server": {"type": "dict", "default": {}, "apply_defaults": True, "options": SERVER_SPEC},
     "gpus": {"type": "list", "elements": "dict", "default": []},
     # The path of a file, not the key.
     "api_key_file": {"type": "str", "no_log": False},
@@ -190,55 +182,19 @@ ARGUMENTS = {
 }
 
 
-def device_nodes(gpus: list[dict[str, t.Any]]) -> tuple[str, ...]:
-    """The device node of each GPU, in order. Raises ``SlipwayError`` for one that has none."""
-    nodes = []
-    for gpu in gpus:
-        node = gpu.get("device") or gpu.get("path")
-        if not isinstance(node, str) or not node.startswith("/dev/"):
-            raise SlipwayError(f"GPU '{gpu.get('bus_id', gpu)}' has no device node; is its driver loaded?")
-        nodes.append(node)
-    return tuple(nodes)
-
-
 def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
-    """The plan as the module returns it. Raises ``SlipwayError`` for a request that can not be served."""
-    server = params["server"]
-    names = ("tensor_parallel", "context_length", "kv_cache_dtype", "arguments", "environment", "open_devices")
-    try:
-        request = Request(
-            **{name: params[name] for name in ("engine", "venv", "model_path", "model_name", "host")},
-            port=next((port for port in (params["port"], server["port"]) if port is not None), 8000),
-            **{name: server[name] for name in names},
-            devices=device_nodes(params["gpus"]) if server["open_devices"] else (),
-            api_key_file=params["api_key_file"],
-            launcher=params["launcher"],
-        )
-        check_request(request)
-        plan = ENGINES[request.engine](request)
-    except SlipwayError as error:
-        remedy = "Correct it in the profile or the inventory"
-        raise cannot("plan", f"server '{params['model_name']}'", platform.node(), str(error), remedy) from None
-    return {
-        "changed": False,
-        "argv": plan.argv,
-        "environment": plan.environment,
-        "unit": service_settings(request),
-        "exec_start": command_line(plan.argv),
-        "environment_lines": environment_lines(plan.environment),
-        "unit_section": unit_settings(),
-        "launcher": plan.launcher,
-        "findings": [one.as_dict() for one in plan.findings],
-    }
+    """Plan the server. ``check_mode`` makes no difference: nothing is ever changed. Raises ``SlipwayError``."""
+    return plan.plan(params)
 
 
 def main() -> None:
-    """Entry point of the module."""
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    """Build the module, run, exit."""
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        module.exit_json(**run(module.params, module.check_mode))
+        result = run(module.params, module.check_mode)
     except SlipwayError as error:
-        module.fail_json(msg=str(error), findings=[one.as_dict() for one in error.findings])
+        module.fail_json(msg=str(error), findings=[found.as_dict() for found in error.findings])
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

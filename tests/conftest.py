@@ -13,6 +13,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 ROOT = Path(__file__).resolve().parent.parent
+(ROOT / "build").mkdir(exist_ok=True)  # for --basetemp, where pytest is called by hand
 ansible.modules.__path__.append(str(ROOT / "library"))
 ansible.module_utils.__path__.append(str(ROOT / "module_utils"))
 

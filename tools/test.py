@@ -27,11 +27,14 @@ SCENARIOS = [
     "inference_server",
     "acceptance",
     "preflight",
+    "driver_change",
 ]
 # The tools' own files stay in this checkout and in Slipway's cache folder.
 ENVIRONMENT = {
     "ANSIBLE_HOME": str(Path.home() / ".cache" / "slipway" / "ansible"),
     "ANSIBLE_REMOTE_TMP": str(Path.home() / ".cache" / "slipway" / "ansible" / "tmp"),
+    "UV_CACHE_DIR": str(Path.home() / ".cache" / "slipway" / "uv"),
+    "UV_CREDENTIALS_DIR": str(Path.home() / ".cache" / "slipway" / "uv"),
     "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / "build" / "molecule"),
 }
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -124,6 +127,7 @@ def lint() -> Count:
 
 def unit() -> Count:
     """pytest over tests/."""
+    (ROOT / "build").mkdir(exist_ok=True)  # pytest makes its folder there, but not the one above it
     status, output = run([sys.executable, "-m", "pytest", "-q", "tests"])
     last = output.strip().splitlines()[-1] if output.strip() else ""
     numbers = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import typing as t
 
 if t.TYPE_CHECKING:
@@ -20,6 +21,11 @@ class SlipwayError(Exception):
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
         self.findings = list(findings)
+
+
+def here() -> str:
+    """The name of this machine, for sentences about what is done on it."""
+    return platform.node()
 
 
 def cannot(

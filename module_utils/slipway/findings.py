@@ -91,6 +91,12 @@ CATALOGUE: dict[str, Fault] = {
         "node in as a device and restart the guest.",
         "community-scripts/ProxmoxVE#5740",
     ),
+    "GPU_UNEXPECTED": Fault(
+        "fail",
+        "The guest has a GPU that it was not meant to get.",
+        "Take the GPU's devN away from the guest ('pct set <vmid> --delete devN' on the node) and restart it, or declare "
+        "the GPU for it (gpu_container_gpus).",
+    ),
     "GPU_NOT_DRIVEN": Fault(
         "warn",
         "A GPU on the PCI bus is not in the hands of NVIDIA's driver.",
@@ -318,7 +324,7 @@ CATALOGUE: dict[str, Fault] = {
         "Read the answer: if it is good, correct the case; else check weights, chat template and number formats",
     ),
     "REASONING_OVER_BUDGET": Fault(
-        "warn",
+        "fail",
         "The model spent all its tokens on reasoning and came to no answer.",
         "Raise the case's max_tokens",
     ),

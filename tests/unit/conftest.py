@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine with GPUs as a folder: what procfs, sysfs, /dev and /etc of a healthy node hold."""
+"""A machine with GPUs as a folder (what procfs, sysfs, /dev and /etc of a healthy node hold), and an API server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from openai_server import OpenAIServer
 
 OPEN_BANNER = (
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.58.03  Release Build  (builder@host)  "
@@ -107,3 +108,11 @@ def look(gpu_machine: GpuMachine) -> t.Callable[..., dict[str, t.Any]]:
     from ansible.module_utils.slipway.gpu import machine
 
     return lambda **options: machine.look(root=str(gpu_machine.root), timeout_seconds=10, **options)
+
+
+@pytest.fixture
+def server() -> t.Iterator[OpenAIServer]:
+    """A stand-in for an inference server; tests change it."""
+    running = OpenAIServer()
+    yield running
+    running.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import typing as t
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -13,16 +12,19 @@ Answer = tuple[int, t.Any]
 
 
 class OpenAIServer:
-    """Serves in a thread. ``health`` and ``models`` are status and body; ``say`` makes an answer of a question."""
+    """Serves in a thread. ``health`` and ``models`` are status and body; ``say`` makes an answer of a question.
+
+    ``loading`` are the answers of the first questions for its health, before ``health`` counts.
+    """
 
     def __init__(self) -> None:
         self.health: Answer = (200, {"status": "ok"})
+        self.loading: list[Answer] = []
         self.models: Answer = (200, {"data": [{"id": "m"}]})
         self.say: t.Callable[[str], t.Any] = lambda question: f"echo {question}"
         self.chat_status = 200
         self.api_key = ""
         self.usage = True
-        self.delay_seconds = 0.0
         self.requests: list[tuple[str, t.Any]] = []
         server = self
 
@@ -32,13 +34,13 @@ class OpenAIServer:
 
             def do_GET(self) -> None:
                 server.requests.append((self.path, None))
-                answers = {"/health": server.health, "/v1/models": server.models}
+                health = server.loading.pop(0) if self.path == "/health" and server.loading else server.health
+                answers = {"/health": health, "/v1/models": server.models}
                 self.reply(*(server.refusal(self.headers, self.path) or answers.get(self.path, (404, {}))))
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.requests.append((self.path, body))
-                time.sleep(server.delay_seconds)
                 refusal = server.refusal(self.headers, self.path)
                 if refusal or server.chat_status != 200:
                     self.reply(*(refusal or (server.chat_status, {"error": {"message": "no slot"}})))
@@ -55,7 +57,6 @@ class OpenAIServer:
                 self.end_headers()
                 for number in range(body["max_tokens"]):
                     self.event({"choices": [{"delta": {"content": f"{number} "}}]})
-                    time.sleep(0.005)
                 if server.usage:
                     self.event({"choices": [], "usage": {"completion_tokens": body["max_tokens"]}})
                 self.wfile.write(b"data: [DONE]\n\n")

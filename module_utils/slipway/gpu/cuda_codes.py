@@ -13,7 +13,6 @@ class Code(t.NamedTuple):
     cause: str
 
 
-NO_DEVICE = 100
 NOT_INITIALIZED = 3
 _STICKY = "an error that stays with the process: it must end, and a new one begin"
 _MPS = "the MPS daemon (nvidia-cuda-mps-control) refuses or does not answer"

@@ -86,10 +86,11 @@ def _open_all(tree: Tree, paths: list[str], timeout_seconds: float) -> dict[str,
 
 
 def _open_one(path: str) -> str:
-    # O_NONBLOCK: the driver then does not bring up a GPU that nothing else uses, which takes seconds each. O_NOCTTY: a
+    # Without O_NONBLOCK: with it the driver puts off the opening of a GPU that nothing uses yet and says that it went well
+    # (nvidia_open_deferred, kernel-open/nvidia/nv.c). So this brings such a GPU up, which takes seconds each. O_NOCTTY: a
     # node that leads to a wrong driver may be a terminal.
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+        os.close(os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError as error:
         return errno.errorcode.get(error.errno or 0, str(error.errno))
     return OK

@@ -2,7 +2,8 @@
 """From what a machine says of its GPUs to findings: pure. Facts have the shape that ``machine.look`` returns.
 
 A cause that explains another symptom silences it: a module that is not loaded explains dead nodes. What could not be
-learnt is ``unknown``. In a guest only what was passed in, or what ``expected_gpus`` names, is asked for.
+learnt is ``unknown``. In a guest only what was passed in, or what ``expected_gpus`` names, is asked for; where it names
+any, a guest that has more has too many. A node owns them all, and there it names those that must be usable.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ def _gpus_and_driver(facts: Facts, expected_gpus: t.Sequence[str]) -> list[Findi
                 found.append(finding("GPU_NOT_DRIVEN", address, detail, severity="fail" if expected else None))
         elif gpu["device"] not in present and (expected or facts["place"] == "node"):
             found.append(finding("GPU_NODE_MISSING", address, f"{gpu['device']} does not exist"))
+    if expected_gpus and facts["place"] == "guest":
+        extra = [gpu for gpu in facts["gpus"] if gpu["bus_id"] not in expected_gpus]
+        found += [finding("GPU_UNEXPECTED", gpu["bus_id"], f"{gpu['device']} was passed in") for gpu in extra]
     if facts["gpus"] and devices.CONTROL not in present:
         found.append(finding("GPU_NODE_MISSING", devices.CONTROL, "the control node does not exist"))
     return found

@@ -13,7 +13,11 @@ PROMPT = "Write a long story about a ship that leaves the harbour at dawn."
 
 
 def measure(
-    client: Client, model: str, max_tokens: int, timeout_seconds: float
+    client: Client,
+    model: str,
+    max_tokens: int,
+    timeout_seconds: float,
+    clock: t.Callable[[], float] = time.monotonic,
 ) -> tuple[dict[str, t.Any] | None, list[Finding]]:
     """Generate one answer and time it by the tokens that the server counted; ``None`` where that was not possible."""
     request = {
@@ -23,7 +27,7 @@ def measure(
         "messages": [{"role": "user", "content": PROMPT}],
         "stream_options": {"include_usage": True},
     }
-    started = time.monotonic()
+    started = clock()
     first = last = None
     tokens = None
     try:
@@ -31,8 +35,8 @@ def measure(
             usage = event.get("usage")
             tokens = usage.get("completion_tokens") if isinstance(usage, dict) else tokens
             if _has_text(event):
-                last = time.monotonic()
-                first = first or last
+                last = clock()
+                first = last if first is None else first
     except Unreachable as error:
         return None, [finding("THROUGHPUT_UNKNOWN", client.endpoint, str(error))]
     # With fewer than two tokens there is no time between tokens.

@@ -7,14 +7,14 @@ import time
 import typing as t
 from dataclasses import dataclass, field
 
-from ..errors import cannot
+from ..errors import SlipwayError, cannot
 from ..findings import Finding, finding
 from . import api, desired, guest, lookup, permissions, properties, tasks
 from .client import ApiError, Client, doing
 from .plan import Plan, plan
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 # What a container gets to shut down in before it is stopped: Proxmox's own default.
 SHUTDOWN_SECONDS = 60
@@ -74,13 +74,11 @@ class Container:
         deadline = time.monotonic() + self.params["timeout_seconds"]
         while self.guest.lock:
             if time.monotonic() >= deadline:
-                raise cannot(
+                raise self._cannot(
                     "change",
-                    f"container '{self.vmid}'",
-                    self.node,
                     f"it is locked ({self.guest.lock})",
                     f"Wait for the task that holds it; if none runs any more, run 'pct unlock {self.vmid}' on the node",
-                    [finding("PVE_GUEST_LOCKED", f"container '{self.vmid}'", f"lock: {self.guest.lock}")],
+                    [finding("PVE_GUEST_LOCKED", self._name, f"lock: {self.guest.lock}")],
                 )
             time.sleep(tasks.LONGEST_PAUSE_SECONDS)
             self.guest = self._read()
@@ -89,10 +87,8 @@ class Container:
 
     def _create(self) -> None:
         if not self.params.get("ostemplate"):
-            raise cannot(
+            raise self._cannot(
                 "find",
-                f"container '{self.vmid}'",
-                self.node,
                 "it does not exist, and without 'ostemplate' it cannot be made",
                 "Give 'ostemplate', as in local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst",
             )
@@ -130,10 +126,8 @@ class Container:
         if not self.check_mode:
             self._wait_until_unlocked()
         if properties.truth(self.guest.config.get("protection")):
-            raise cannot(
+            raise self._cannot(
                 "destroy",
-                f"container '{self.vmid}'",
-                self.node,
                 "it is protected",
                 f"If it is to go, run 'pct set {self.vmid} --protection 0' on the node first",
             )
@@ -173,7 +167,7 @@ class Container:
         self.outcome.task = task.upid
         if task.exit_status != "OK":
             detail = "\n".join(task.warnings) or task.exit_status
-            self.outcome.findings.append(finding("PVE_TASK_WARNINGS", f"container '{self.vmid}'", detail))
+            self.outcome.findings.append(finding("PVE_TASK_WARNINGS", self._name, detail))
 
     def _wait_for_status(self, wanted: str) -> None:
         """A reboot's task ends when the guest is down; the node's hook starts it again after that."""
@@ -194,9 +188,7 @@ class Container:
         try:
             return desired.configuration(self.params, self.guest)
         except ValueError as error:
-            raise cannot(
-                "configure", f"container '{self.vmid}'", self.node, str(error), "Correct the option"
-            ) from error
+            raise self._cannot("configure", str(error), "Correct the option") from error
 
     def _permitted(self, changes: Plan, unprivileged: bool) -> Plan:
         """The changes less those that are for root@pam alone; these are deferred, or the reason not to begin."""
@@ -208,24 +200,20 @@ class Container:
             self.outcome.deferred = sorted(refused)
             return changes.without(refused)
         reasons = "; ".join(f"{key}: {reason}" for key, reason in sorted(refused.items()))
-        raise cannot(
+        raise self._cannot(
             "configure",
-            f"container '{self.vmid}'",
-            self.node,
             f"'{self.client.identity}' may not set {', '.join(sorted(refused))} ({reasons})",
             "Set these with api_backend ssh_paramiko (root on the node) or the password of root@pam; a token never may, "
             "not even root's. With defer_root_only the others are set now and these are returned in 'deferred'",
-            [finding("PVE_ROOT_ONLY_KEYS", f"container '{self.vmid}'", reasons)],
+            [finding("PVE_ROOT_ONLY_KEYS", self._name, reasons)],
         )
 
     def _refuse_other_privileges(self) -> None:
         wanted = self.params.get("unprivileged")
         if wanted is not None and wanted != self.guest.unprivileged:
             kinds = {True: "unprivileged", False: "privileged"}
-            raise cannot(
+            raise self._cannot(
                 "configure",
-                f"container '{self.vmid}'",
-                self.node,
                 f"it is {kinds[self.guest.unprivileged]}, declared is {kinds[wanted]}, and Proxmox fixes this at creation",
                 "Declare what it is, or make it anew (state absent, then present)",
             )
@@ -253,4 +241,11 @@ class Container:
         }
 
     def _doing(self, verb: str) -> t.ContextManager[None]:
-        return doing(verb, f"container '{self.vmid}'", self.node)
+        return doing(verb, self._name, self.node)
+
+    def _cannot(self, verb: str, cause: str, remedy: str, findings: Sequence[Finding] = ()) -> SlipwayError:
+        return cannot(verb, self._name, self.node, cause, remedy, findings)
+
+    @property
+    def _name(self) -> str:
+        return f"container '{self.vmid}'"

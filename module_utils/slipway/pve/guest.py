@@ -41,11 +41,6 @@ class Guest:
     def unprivileged(self) -> bool:
         return properties.truth(self.config.get("unprivileged", 0))
 
-    @property
-    def restart_required(self) -> bool:
-        """Whether something is set that only a restart brings into force. A stopped guest gets it at its next start."""
-        return self.running and bool(self.pending)
-
     def facts(self) -> dict[str, t.Any]:
         """The guest as modules return it."""
         return {

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import platform
 import subprocess
 import time
 import typing as t
@@ -12,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import cannot
-from . import conf, files
+from .. import files
+from ..errors import cannot, here
+from . import conf
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,11 +46,6 @@ class Place:
     @property
     def record(self) -> Path:
         return self.root / "var/lib/slipway/guests" / f"{self.vmid}.json"
-
-
-def here() -> str:
-    """The name of this machine, for sentences."""
-    return platform.node()
 
 
 @contextmanager

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import typing as t
 
-from ..errors import SlipwayError, cannot
+from .. import files
+from ..errors import SlipwayError, cannot, here
 from ..findings import finding
-from . import conf, files, node, record
+from . import conf, node, record
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 # Keys that Proxmox makes itself and refuses in the file (PVE/LXC/Config.pm).
 GENERATED = ("lxc.rootfs.path", "lxc.rootfs.mount", "lxc.rootfs.options")
+# What pmxcfs shows of every file that is not private.
+CONFIG_MODE = 0o640
 
 
 def ensure(
@@ -66,7 +69,7 @@ def _write(
             # Who does not take the lock (an editor, a script) may have written in between.
             if conf.digest(files.read(place.config)) != conf.digest(before):
                 raise _trouble(place, "somebody changed the file at this moment", "Run again")
-            files.replace(place.config, edit.text)
+            files.replace(place.config, edit.text, CONFIG_MODE, chmod=False)
         except OSError as error:
             raise _trouble(
                 place,
@@ -76,7 +79,7 @@ def _write(
         read_back = node.pct_config(place)
         unknown = [str(line) for line in edit.added if line not in read_back]
         if unknown:
-            files.replace(place.config, before)
+            files.replace(place.config, before, CONFIG_MODE, chmod=False)
             raise _trouble(
                 place,
                 f"Proxmox does not know {', '.join(unknown)}; the file is as it was",
@@ -143,10 +146,11 @@ def _result(place: node.Place, before: str, edit: conf.Edit, declared: Sequence[
         },
         "lines": [str(line) for line in left],
         "unmanaged": [str(line) for line in left if line not in declared],
+        "findings": [],
     }
 
 
 def _trouble(place: node.Place, cause: str, remedy: str, fault: str | None = None) -> SlipwayError:
     subject = f"container '{place.vmid}'"
     found = [finding(fault, subject, cause)] if fault else []
-    return cannot("edit the raw lines of", subject, node.here(), cause, remedy, found)
+    return cannot("edit the raw lines of", subject, here(), cause, remedy, found)

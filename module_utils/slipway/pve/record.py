@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import typing as t
 
-from . import files
+from .. import files
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping

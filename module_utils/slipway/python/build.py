@@ -19,6 +19,7 @@ import typing as t
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import files
 from ..errors import SlipwayError
 from ..findings import Finding, finding
 from . import markers
@@ -83,21 +84,6 @@ def read_record(venv: Path) -> str:
         return ""
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
 def build(uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, timeout_seconds: int) -> None:
     """Make the environment from nothing (``interpreter`` given) or bring its packages to the lock (``None``).
 
@@ -105,7 +91,7 @@ def build(uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, 
     """
     resumed = bool(read_note(venv))
     venv.parent.mkdir(parents=True, exist_ok=True)
-    write_file(note_path(venv), "creating\n" if interpreter else "changing\n")
+    files.replace(note_path(venv), "creating\n" if interpreter else "changing\n")
     if interpreter:
         if venv.exists():
             shutil.rmtree(venv)
@@ -122,7 +108,7 @@ def build(uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, 
 
 def finish(venv: Path, lock_text: str) -> None:
     """Write into the environment what it was made from, and take the note away: it is whole."""
-    write_file(venv / RECORD_NAME, lock_text)
+    files.replace(venv / RECORD_NAME, lock_text)
     note_path(venv).unlink()
 
 

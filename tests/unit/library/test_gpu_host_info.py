@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.module_utils.slipway import errors
 from ansible.modules import gpu_host_info
 
 RunModule = t.Callable[..., dict[str, t.Any]]
@@ -64,6 +65,12 @@ def test_an_expected_gpu_that_a_guest_did_not_get(run_module: RunModule, on_mach
     assert found["remedy"]
 
 
+def test_a_gpu_that_a_guest_was_not_to_get(run_module: RunModule, on_machine: GpuMachine) -> None:
+    on_machine.as_guest("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm")
+    (found,) = run_module(gpu_host_info, {"expected_gpus": ["07:00.0"]})["findings"]
+    assert (found["id"], found["subject"]) == ("GPU_UNEXPECTED", "0000:06:00.0")
+
+
 def test_cuda_is_asked_for(run_module: RunModule, on_machine: GpuMachine) -> None:
     on_machine.drop("usr/lib")
     result = run_module(gpu_host_info, {"cuda": True})
@@ -77,16 +84,19 @@ def test_cuda_is_asked_for(run_module: RunModule, on_machine: GpuMachine) -> Non
     [
         (
             {"expected_gpus": ["0"]},
-            "Cannot read option 'expected_gpus' on this host: '0' is not a PCI address such as 0000:01:00.0. "
+            "Cannot read option 'expected_gpus' on guest1: '0' is not a PCI address such as 0000:01:00.0. "
             "Give PCI addresses.",
         ),
         (
             {"timeout_seconds": 0},
-            "Cannot read option 'timeout_seconds' on this host: it is below 1. Give whole seconds from 1 up.",
+            "Cannot read option 'timeout_seconds' on guest1: it is below 1. Give whole seconds from 1 up.",
         ),
     ],
 )
-def test_options_that_make_no_sense(options: dict[str, t.Any], message: str, run_module: RunModule) -> None:
+def test_options_that_make_no_sense(
+    options: dict[str, t.Any], message: str, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errors.platform, "node", lambda: "guest1")
     result = run_module(gpu_host_info, options)
     assert (result["rc"], result["msg"]) == (1, message)
 

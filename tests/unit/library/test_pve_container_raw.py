@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.slipway.pve import files, node
+from ansible.module_utils.slipway import files
+from ansible.module_utils.slipway.pve import node
 from ansible.modules import pve_container_raw
 
 MOUNT = "lxc.mount.entry: /srv/models srv/models none bind,ro,create=dir"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.module_utils.slipway.probe import checks
 from ansible.module_utils.slipway.python import lock
-from ansible.modules import inference_probe, server_plan
+from ansible.modules import server_plan
 
 
 @pytest.fixture
@@ -52,5 +53,5 @@ def test_the_server_is_planned_without_a_finding(profile: dict[str, t.Any], run_
 
 def test_the_cases_can_be_asked(profile: dict[str, t.Any]) -> None:
     cases = profile["coherence"]["cases"]
-    assert len(inference_probe.read_cases({"endpoint": "", "cases": cases})) == len(cases) >= 4
+    assert len(checks.read_cases({"endpoint": "", "cases": cases})) == len(cases) >= 4
     assert len({case["id"] for case in cases}) == len(cases)

@@ -34,7 +34,7 @@ class Server:
         self.busy -= 1
         return "# TYPE llamacpp:requests_processing gauge\\nllamacpp:requests_processing %d\\n" % max(self.busy, 0)
     def __del__(self):
-        time.sleep(30 if hasattr(self, "busy") else 0)
+        time.sleep(600 if hasattr(self, "busy") else 0)
 """
 
 
@@ -59,7 +59,7 @@ class Launcher:
     def run(self, *options: str) -> tuple[int, str]:
         """Exit code and log of one that ends by itself."""
         process = self.start(*options)
-        _out, log = process.communicate(timeout=20)
+        _out, log = process.communicate(timeout=60)
         return process.returncode, log
 
     def serve(self, *options: str, **environment: str) -> subprocess.Popen[str]:
@@ -87,7 +87,7 @@ def test_tells_the_library_and_ends_well_on_sigterm(launcher: Launcher) -> None:
     options = ["--context-length", "512", "--parallel", "3", "--threads", "2", "--api-key-file", str(key)]
     process = launcher.serve(*options)
     process.send_signal(signal.SIGTERM)
-    _out, log = process.communicate(timeout=10)
+    _out, log = process.communicate(timeout=60)
     assert process.returncode == 0
     assert log.splitlines()[-1] == "llamacpp-server: stopped, no request is running"
     assert "secret" not in log
@@ -103,7 +103,7 @@ def test_tells_the_library_and_ends_well_on_sigterm(launcher: Launcher) -> None:
 def test_a_stop_waits_for_running_requests(launcher: Launcher) -> None:
     process = launcher.serve(BUSY="5")
     process.send_signal(signal.SIGTERM)
-    _out, log = process.communicate(timeout=10)
+    _out, log = process.communicate(timeout=60)
     assert (process.returncode, log.splitlines()[-1]) == (0, "llamacpp-server: stopped, no request is running")
 
 
@@ -113,7 +113,7 @@ def test_a_stop_does_not_wait_for_ever(launcher: Launcher) -> None:
     launcher.script = short
     process = launcher.serve(BUSY="1000")
     process.send_signal(signal.SIGTERM)
-    _out, log = process.communicate(timeout=10)
+    _out, log = process.communicate(timeout=60)
     assert (process.returncode, log.splitlines()[-1]) == (0, "llamacpp-server: stopped, running requests were cut off")
 
 

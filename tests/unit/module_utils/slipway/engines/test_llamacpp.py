@@ -8,7 +8,8 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.slipway.engines import ENGINES, llamacpp, server
+from ansible.module_utils.slipway.engines import llamacpp, server
+from ansible.module_utils.slipway.engines.plan import ENGINES
 from ansible.module_utils.slipway.errors import SlipwayError
 
 BASE: dict[str, t.Any] = {

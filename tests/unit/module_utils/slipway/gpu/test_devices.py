@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -57,12 +58,28 @@ def test_nodes_are_listed_in_order_and_opened(tmp_path: Path) -> None:
 
 
 def test_a_node_that_hangs_is_named_and_those_after_it_are_not_called_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hanging: Path
 ) -> None:
     (tmp_path / "dev").mkdir()
     for name in ("nvidia0", "nvidia1", "nvidia2"):
         (tmp_path / "dev" / name).symlink_to("/dev/null")
     really = devices._open_one
-    monkeypatch.setattr(devices, "_open_one", lambda path: time.sleep(60) if path.endswith("1") else really(path))
-    listed = devices.nodes(Tree(str(tmp_path)), {}, 0.5)
+
+    def open_one(path: str) -> str:
+        if path.endswith("1"):
+            hanging.touch()
+            time.sleep(600)
+        return really(path)
+
+    monkeypatch.setattr(devices, "_open_one", open_one)
+    listed = devices.nodes(Tree(str(tmp_path)), {}, 60)
     assert [node["opens"] for node in listed] == ["ok", "hung", "not tried"]
+
+
+def test_a_node_is_opened_so_that_the_driver_must_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    really = os.open
+    monkeypatch.setattr(os, "open", lambda path, flags: given.append(flags) or really(path, flags))
+    assert devices._open_one("/dev/null") == "ok"
+    # With O_NONBLOCK the driver says yes before it has tried.
+    assert [flags & (os.O_NONBLOCK | os.O_NOCTTY | os.O_ACCMODE) for flags in given] == [os.O_NOCTTY | os.O_RDWR]

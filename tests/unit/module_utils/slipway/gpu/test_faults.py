@@ -214,8 +214,26 @@ def test_a_guest_must_have_what_it_was_meant_to_get() -> None:
     )
     assert told(facts) == []
     assert told(facts, "0000:07:00.0") == []
-    assert told(facts, "0000:06:00.0") == [("GPU_NODE_MISSING", "fail", "0000:06:00.0")]
-    assert told(facts, "0000:aa:00.0") == [("GPU_NODE_MISSING", "fail", "0000:aa:00.0")]
+    # One less and another more are two things.
+    for missing in ("0000:06:00.0", "0000:aa:00.0"):
+        assert told(facts, missing) == [
+            ("GPU_NODE_MISSING", "fail", missing),
+            ("GPU_UNEXPECTED", "fail", "0000:07:00.0"),
+        ]
+
+
+def test_a_guest_that_has_more_than_it_was_meant_to_get() -> None:
+    guest = changed(place="guest")
+    assert told(guest) == []
+    assert told(guest, "0000:06:00.0", "0000:07:00.0") == []
+    (found,) = faults(guest, ["0000:07:00.0"])
+    assert (found.id, found.severity, found.subject) == ("GPU_UNEXPECTED", "fail", "0000:06:00.0")
+    assert found.detail == "/dev/nvidia1 was passed in"
+    assert "pct set <vmid> --delete devN" in found.remedy
+
+
+def test_a_node_may_have_more_than_is_expected() -> None:
+    assert told(changed(), "0000:07:00.0") == []
 
 
 def test_a_guest_that_was_given_nothing() -> None:

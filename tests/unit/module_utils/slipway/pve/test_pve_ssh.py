@@ -12,8 +12,9 @@ from pathlib import Path
 import paramiko
 import pytest
 from ansible.module_utils.slipway.errors import SlipwayError
-from ansible.module_utils.slipway.pve import client, tasks
+from ansible.module_utils.slipway.pve import tasks
 from ansible.module_utils.slipway.pve.client import ApiError
+from ansible.module_utils.slipway.pve.connect import connect
 
 HOST_KEY = paramiko.RSAKey.generate(2048)
 OTHER_KEY = paramiko.RSAKey.generate(2048)
@@ -27,6 +28,8 @@ class Server(paramiko.ServerInterface):
         self.answers = answers
         self.commands: list[list[str]] = []
         self.allowed: paramiko.PKey | None = None
+        # Whether the client knows that its command runs: what comes before that it would not understand.
+        self.granted = threading.Event()
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"
@@ -44,13 +47,14 @@ class Server(paramiko.ServerInterface):
         out, err, status = self.answers.get(" ".join(words[1:3]), ("", "400 no such thing\n", 255))
 
         def answer() -> None:
+            self.granted.wait(60)
+            self.granted.clear()
             channel.sendall(out.encode())
             channel.sendall_stderr(err.encode())
             channel.send_exit_status(status)
             channel.close()
 
-        # After the request itself was granted, which is when this returns.
-        threading.Timer(0.05, answer).start()
+        threading.Thread(target=answer, daemon=True).start()
         return True
 
 
@@ -72,8 +76,8 @@ class Node:
             "api_ssh_port": self.port,
             "api_ssh_private_key_file": str(folder / "key"),
             "api_ssh_known_hosts_file": str(self.known_hosts),
-            "api_timeout_seconds": 10,
-            "timeout_seconds": 20,
+            "api_timeout_seconds": 60,
+            "timeout_seconds": 60,
         }
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -92,8 +96,15 @@ class Node:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> t.Iterator[Node]:
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Node]:
     made = Node(tmp_path)
+    really = paramiko.Channel.exec_command
+
+    def exec_command(channel: paramiko.Channel, command: str) -> None:
+        really(channel, command)
+        made.server.granted.set()
+
+    monkeypatch.setattr(paramiko.Channel, "exec_command", exec_command)
     yield made
     made.listener.close()
 
@@ -103,7 +114,7 @@ def test_calls_are_pvesh_as_root(node: Node) -> None:
         "get /cluster/nextid": ('"101"\n', "perl: warning: Setting locale failed.\n", 0),
         "set /nodes/node1/lxc/101/config": ("", "", 0),
     }
-    api = client.connect(node.options)
+    api = connect(node.options)
     assert api.identity == "root@pam"
     # A warning on standard error is no failure.
     assert api.call("get", "cluster/nextid", vmid=101) == "101"
@@ -114,12 +125,17 @@ def test_calls_are_pvesh_as_root(node: Node) -> None:
     ]
 
 
+def test_the_user_of_the_other_backend_is_not_looked_at(node: Node) -> None:
+    node.options |= {"api_user": "deploy@pve", "api_token_id": "slipway", "api_token_secret": "x"}
+    assert connect(node.options).identity == "root@pam"
+
+
 def test_a_refusal_has_its_status_and_words(node: Node) -> None:
     node.server.answers = {
         "get /cluster/nextid": ("", "400 Parameter verification failed.\nvmid: VM 101 already exists\n", 255),
         "create /nodes/node1/lxc": ("extracting\n", "unable to create CT 101\n", 25),
     }
-    api = client.connect(node.options)
+    api = connect(node.options)
     with pytest.raises(ApiError, match=r"400 Parameter .* vmid: VM 101 already exists") as refused:
         api.call("get", "cluster/nextid", vmid=101)
     assert refused.value.status == 400
@@ -131,13 +147,13 @@ def test_a_refusal_has_its_status_and_words(node: Node) -> None:
 @pytest.mark.parametrize(("noise", "status"), [("", 0), ("WARN: old systemd\n", 255)])
 def test_a_task_is_found_behind_the_output_of_its_worker(node: Node, noise: str, status: int) -> None:
     node.server.answers = {"create /nodes/node1/lxc/101/status/start": (f'starting\n"{UPID}"\n', noise, status)}
-    answer = client.connect(node.options).call("post", "nodes/node1/lxc/101/status/start")
+    answer = connect(node.options).call("post", "nodes/node1/lxc/101/status/start")
     assert tasks.upid_of(answer) == UPID
 
 
 def connecting(node: Node) -> str:
     with pytest.raises(SlipwayError) as refused:
-        client.connect(node.options)
+        connect(node.options)
     assert str(refused.value).startswith("Cannot connect to the Proxmox API on 127.0.0.1: ")
     return str(refused.value)
 
@@ -169,6 +185,7 @@ def test_a_file_that_is_missing_is_named(node: Node) -> None:
 
 
 def test_a_node_that_is_away(node: Node) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        node.options["api_ssh_port"] = free.getsockname()[1]
-    assert "it cannot be reached over SSH" in connecting(node)
+    with socket.socket() as bound:  # and does not listen, so that nobody else can
+        bound.bind(("127.0.0.1", 0))
+        node.options["api_ssh_port"] = bound.getsockname()[1]
+        assert "it cannot be reached over SSH" in connecting(node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writing a file whole or not at all, also on Proxmox's cluster file system."""
+"""Writing a file whole or not at all, also on Proxmox's cluster file system; and reading it back to the same bytes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ if t.TYPE_CHECKING:
     from pathlib import Path
 
 
-def replace(path: Path, text: str, mode: int = 0o640) -> None:
+def replace(path: Path, text: str, mode: int = 0o644, chmod: bool = True) -> None:
     """Write a temporary file in the same folder, sync it and rename it over ``path``. Raises OSError.
 
-    The mode is given at creation: pmxcfs (/etc/pve) keeps modes of its own and refuses chmod (ansible#70535).
+    ``chmod=False`` leaves the mode to the umask and the file system: pmxcfs (/etc/pve) keeps modes of its own and refuses
+    chmod (ansible#70535).
     """
     temporary = path.with_name(f"{path.name}.slipway.{os.getpid()}")
     # Left over by a process of the same number that was killed; it never became anybody's file.
@@ -23,6 +24,8 @@ def replace(path: Path, text: str, mode: int = 0o640) -> None:
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with open(handle, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            if chmod:
+                os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

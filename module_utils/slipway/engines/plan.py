@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the options of ``server_plan`` to its result: the request, checked, planned by its engine. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..errors import SlipwayError, cannot, here
+from . import llamacpp
+from .server import (
+    Request,
+    ServerPlan,
+    check_request,
+    command_line,
+    environment_lines,
+    service_settings,
+    unit_settings,
+)
+
+# A new engine is one file beside this and one line here.
+ENGINES: dict[str, t.Callable[[Request], ServerPlan]] = {
+    "llamacpp": llamacpp.plan,
+}
+DEFAULT_PORT = 8000
+
+
+def plan(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The module's result. Raises ``SlipwayError`` for a request that can not be served."""
+    try:
+        request = _request(params)
+        check_request(request)
+        made = ENGINES[request.engine](request)
+    except SlipwayError as error:
+        remedy = "Correct it in the profile or the inventory"
+        raise cannot("plan", f"server '{params['model_name']}'", here(), str(error), remedy) from None
+    return {
+        "changed": False,
+        "argv": made.argv,
+        "environment": made.environment,
+        "unit": service_settings(request),
+        "exec_start": command_line(made.argv),
+        "environment_lines": environment_lines(made.environment),
+        "unit_section": unit_settings(),
+        "launcher": made.launcher,
+        "findings": [found.as_dict() for found in made.findings],
+    }
+
+
+def _request(params: t.Mapping[str, t.Any]) -> Request:
+    server = params["server"]
+    of_task = ("engine", "venv", "model_path", "model_name", "host", "api_key_file", "launcher")
+    of_server = ("tensor_parallel", "context_length", "kv_cache_dtype", "arguments", "environment", "open_devices")
+    return Request(
+        **{name: params[name] for name in of_task},
+        **{name: server[name] for name in of_server},
+        port=next(port for port in (params["port"], server["port"], DEFAULT_PORT) if port is not None),
+        devices=_device_nodes(params["gpus"]) if server["open_devices"] else (),
+    )
+
+
+def _device_nodes(gpus: list[dict[str, t.Any]]) -> tuple[str, ...]:
+    """The device node of each GPU, in order. Raises ``SlipwayError`` for one that has none."""
+    nodes = []
+    for gpu in gpus:
+        node = gpu.get("device") or gpu.get("path")
+        if not isinstance(node, str) or not node.startswith("/dev/"):
+            raise SlipwayError(f"GPU '{gpu.get('bus_id', gpu)}' has no device node; is its driver loaded?")
+        nodes.append(node)
+    return tuple(nodes)
