@@ -60,6 +60,15 @@ def pve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(pve_container_raw, "Place", partial(node.Place, root=tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setattr(node, "LOCK_SECONDS", 0.3)
+    really = os.fchmod
+
+    def fchmod(handle: int, mode: int) -> None:
+        """As on pmxcfs."""
+        if os.readlink(f"/proc/self/fd/{handle}").startswith(str(made.place.config.parent)):
+            raise PermissionError(1, "Operation not permitted")
+        really(handle, mode)
+
+    monkeypatch.setattr(files.os, "fchmod", fchmod)
     return made
 
 
