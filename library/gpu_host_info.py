@@ -48,6 +48,11 @@ options:
         count as hung. A GPU that nothing else uses is brought up for it, which takes seconds.
     type: int
     default: 60
+  user:
+    description:
+      - Open the device nodes and ask CUDA as this user of the target, with its groups, rather than as the one the module
+        runs as. Root passes every mode, so only this shows whether a server's own user can compute.
+    type: str
 attributes:
   check_mode:
     description: Can run in check mode and tell what it would without it.
@@ -146,6 +151,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "expected_gpus": {"type": "list", "elements": "str", "default": []},
     "place": {"type": "str", "choices": ["auto", "node", "guest"], "default": "auto"},
     "timeout_seconds": {"type": "int", "default": 60},
+    "user": {"type": "str"},
 }
 _RETURNED = ("place", "gpus", "driver", "uvm", "devices", "cmdline", "cuda")
 
@@ -164,7 +170,10 @@ def run(
         raise cannot("read", "option 'expected_gpus'", here(), str(error), "Give PCI addresses") from error
     if params["timeout_seconds"] < 1:
         raise cannot("read", "option 'timeout_seconds'", here(), "it is below 1", "Give whole seconds from 1 up")
-    facts = machine.look(params["place"], params["cuda"], params["timeout_seconds"], root, library)
+    try:
+        facts = machine.look(params["place"], params["cuda"], params["timeout_seconds"], root, library, params["user"])
+    except KeyError as error:
+        raise cannot("look as", f"user '{params['user']}'", here(), "there is none", "Make the user first") from error
     findings = [told.as_dict() for told in faults.faults(facts, expected)]
     return {"changed": False, **{key: facts[key] for key in _RETURNED}, "findings": findings}
 

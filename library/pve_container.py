@@ -196,7 +196,7 @@ options:
     description: Order and delays of starting and stopping, such as V(order=2,up=30).
     type: str
   tags:
-    description: Tags, all of them.
+    description: Tags that the guest must have. Others that it has are left alone; an empty list removes all.
     type: list
     elements: str
   description:

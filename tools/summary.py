@@ -44,5 +44,5 @@ def summary(report: dict, fleet: dict, path: Path, seconds: int) -> str:
 if __name__ == "__main__":
     rig = ROOT / ".rig" / (os.environ.get("SLIPWAY_RIG") or "demo")
     latest = (rig / "reports/infer1/latest/report.json").resolve()
-    told = [json.loads(path.read_text()) for path in (latest, rig / "fleet.json")]
-    print(summary(*told, latest.with_suffix(".md"), int(sys.argv[1])))
+    report, fleet = (json.loads(path.read_text()) for path in (latest, rig / "fleet.json"))
+    print(summary(report, fleet, latest.with_suffix(".md"), int(sys.argv[1])))

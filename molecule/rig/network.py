@@ -57,10 +57,11 @@ def up(bridge: str, table: str, prefix: str, mtu: int) -> None:
     _run("nft", "-f", "-", stdin=rules)
 
 
-def is_up(bridge: str, table: str) -> bool:
-    """Whether both are there."""
-    links = [link["ifname"] for link in json.loads(_run("ip", "-json", "link", "show"))]
-    return bridge in links and f"table ip {table}" in _run("nft", "list", "tables")
+def is_up(bridge: str, table: str, prefix: str) -> bool:
+    """Whether both are there, and on this subnet."""
+    links = json.loads(_run("ip", "-json", "-4", "address", "show"))
+    addresses = [(link["ifname"], address["local"]) for link in links for address in link.get("addr_info", [])]
+    return (bridge, f"{prefix}.1") in addresses and f"table ip {table}" in _run("nft", "list", "tables")
 
 
 def down(bridge: str, table: str) -> None:

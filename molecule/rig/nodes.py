@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -166,10 +167,19 @@ def start(folder: Path, node: dict, key: Path, known_hosts: Path, timeout_second
         time.sleep(0.5)
 
 
+def alive(below: Path) -> list[Path]:
+    """The homes of nodes that run below a folder, also of those whose files somebody deleted under them.
+
+    LXC keeps an abstract socket for each container that runs: ``@<path>/<name>/command``.
+    """
+    sockets = re.findall(rf"@({re.escape(str(below))}/\S+)/command$", Path("/proc/net/unix").read_text(), re.MULTILINE)
+    return sorted({Path(home) for home in sockets})
+
+
 def remove(folder: Path, name: str) -> None:
     """Kill the node with all that runs in it and delete its files, whatever state it is in."""
     home = folder / "lxc" / name
-    if home.exists():
+    if home.exists() or home in alive(folder):
         _lxc("stop", folder / "lxc", name, "-k", check=False)
     # Leftovers of a killed controller can still be mounted below; deleting through a mount would hit somebody else's files.
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import pwd
 import select
 import signal
 import time
@@ -31,13 +32,18 @@ class Outcome:
     cause: str = ""
 
 
-def run(work: t.Callable[[Emit], None], timeout_seconds: float) -> Outcome:
-    """Run ``work(emit)`` in a child. What it emits (anything that JSON holds) comes back in order."""
+def run(work: t.Callable[[Emit], None], timeout_seconds: float, user: str | None = None) -> Outcome:
+    """Run ``work(emit)`` in a child. What it emits (anything that JSON holds) comes back in order.
+
+    ``user`` is whom the child becomes, with that user's groups; only root can become another. Raises ``KeyError`` where
+    there is no such user.
+    """
+    account = pwd.getpwnam(user) if user else None
     reader, writer = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _be_child(work, writer, parent)
+        _be_child(work, writer, parent, account)
     os.close(writer)
     deadline = time.monotonic() + timeout_seconds
     try:
@@ -58,7 +64,9 @@ def run(work: t.Callable[[Emit], None], timeout_seconds: float) -> Outcome:
     return Outcome("done", messages)
 
 
-def _be_child(work: t.Callable[[Emit], None], writer: int, parent: int) -> t.NoReturn:
+def _be_child(
+    work: t.Callable[[Emit], None], writer: int, parent: int, account: pwd.struct_passwd | None
+) -> t.NoReturn:
     code = 1
 
     def emit(message: t.Any) -> None:
@@ -66,7 +74,11 @@ def _be_child(work: t.Callable[[Emit], None], writer: int, parent: int) -> t.NoR
 
     try:
         os.setsid()
-        # If the module is killed (a task's timeout, a lost connection) nothing of it stays behind.
+        if account is not None:
+            os.initgroups(account.pw_name, account.pw_gid)
+            os.setgid(account.pw_gid)
+            os.setuid(account.pw_uid)
+        # After the change of user, which forgets it. If the module is killed (a task's timeout, a lost connection) nothing of it stays behind.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(code)

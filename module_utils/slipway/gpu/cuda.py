@@ -20,14 +20,14 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 _MIB = 1024 * 1024
 
 
-def probe(timeout_seconds: float, library: str = LIBRARY) -> dict[str, t.Any]:
-    """Initialise CUDA in a child and list its devices in the order of their PCI addresses.
+def probe(timeout_seconds: float, library: str = LIBRARY, user: str | None = None) -> dict[str, t.Any]:
+    """Initialise CUDA in a child, as ``user`` if one is given, and list its devices in the order of their PCI addresses.
 
     Returns ``result`` (the code of the last call made, ``None`` if none returned), ``name``, ``call`` (that call),
     ``driver_version`` (``13.2``), ``devices`` (how many), ``gpus`` (``bus_id name memory_mib sm``, where sm is 120 for
     12.0), ``visible_devices`` (``CUDA_VISIBLE_DEVICES`` if set), ``hung`` and ``error`` (empty if all went well).
     """
-    outcome = child.run(lambda emit: _ask(emit, library), timeout_seconds)
+    outcome = child.run(lambda emit: _ask(emit, library), timeout_seconds, user)
     facts: dict[str, t.Any] = {
         "result": None,
         "name": None,

@@ -39,11 +39,13 @@ def expected_major(path: str, majors: t.Mapping[str, int] | None) -> int | None:
     return next((majors[known] for known in names if known in majors), None)
 
 
-def nodes(tree: Tree, majors: t.Mapping[str, int] | None, timeout_seconds: float) -> list[dict[str, t.Any]]:
+def nodes(
+    tree: Tree, majors: t.Mapping[str, int] | None, timeout_seconds: float, user: str | None = None
+) -> list[dict[str, t.Any]]:
     """Every NVIDIA node: ``path major minor mode uid gid opens expected_major``, GPUs first and in their order.
 
     ``opens`` is ``ok``, the name of the errno, ``hung``, ``not a device`` (a plain file where a bind mount did not
-    take), or ``not tried`` if an earlier one hung.
+    take), or ``not tried`` if an earlier one hung. ``user`` is whom they are opened as: root passes every mode.
     """
     found = [f"/dev/{name}" for name in tree.names("/dev") or [] if _NODE.match(name)]
     found.sort(key=lambda path: (0, int(path[11:]), "") if path[11:].isdigit() else (1, 0, path))
@@ -66,13 +68,13 @@ def nodes(tree: Tree, majors: t.Mapping[str, int] | None, timeout_seconds: float
                 "expected_major": expected_major(path, majors),
             }
         )
-    results = _open_all(tree, [node["path"] for node in listed if node["opens"] == NOT_TRIED], timeout_seconds)
+    results = _open_all(tree, [node["path"] for node in listed if node["opens"] == NOT_TRIED], timeout_seconds, user)
     for node in listed:
         node["opens"] = results.get(node["path"], node["opens"])
     return listed
 
 
-def _open_all(tree: Tree, paths: list[str], timeout_seconds: float) -> dict[str, str]:
+def _open_all(tree: Tree, paths: list[str], timeout_seconds: float, user: str | None) -> dict[str, str]:
     """Open each node for reading and writing in one child, so that one that never returns can be named."""
     if not paths:
         return {}
@@ -82,7 +84,7 @@ def _open_all(tree: Tree, paths: list[str], timeout_seconds: float) -> dict[str,
             emit([path, HUNG])
             emit([path, _open_one(tree.path(path))])
 
-    return dict(child.run(work, timeout_seconds).messages)
+    return dict(child.run(work, timeout_seconds, user).messages)
 
 
 def _open_one(path: str) -> str:

@@ -22,18 +22,19 @@ def look(
     timeout_seconds: float = 60.0,
     root: str = "/",
     library: str = userspace.LIBRARY,
+    user: str | None = None,
 ) -> dict[str, t.Any]:
     """Gather ``place gpus driver uvm devices cmdline cuda`` and what the judgement needs beside them.
 
     ``place`` is ``node``, ``guest`` or ``auto``. In a guest ``gpus`` holds those whose node was passed in; the driver's
     own list, which a container sees too, is in ``known_gpus``. ``unreadable`` maps paths to the errno that they gave.
-    ``timeout_seconds`` is the limit for opening all nodes, and again for CUDA.
+    ``user`` is whom nodes are opened and CUDA is asked as. ``timeout_seconds`` is the limit for opening all nodes, and again for CUDA.
     """
     tree = Tree(root)
     where = _place(Tree(root)) if place == "auto" else place
     proc_devices = tree.text("/proc/devices")
     majors = host.character_majors(proc_devices) if proc_devices is not None else None
-    nodes = devices.nodes(tree, majors, timeout_seconds)
+    nodes = devices.nodes(tree, majors, timeout_seconds, user)
     cmdline = (tree.text("/proc/cmdline") or "").strip()
     known = _gpus(tree)
     present = {node["path"] for node in nodes}
@@ -45,7 +46,7 @@ def look(
         "uvm": _uvm(tree, majors, where, cmdline),
         "devices": nodes,
         "cmdline": cmdline,
-        "cuda": cuda.probe(timeout_seconds, library) if with_cuda else None,
+        "cuda": cuda.probe(timeout_seconds, library, user) if with_cuda else None,
         "majors_known": majors is not None,
         "unreadable": tree.unreadable,
     }

@@ -75,7 +75,8 @@ def same(key: str, present: t.Any, wanted: t.Any) -> bool:
         # Proxmox stores it as comment lines and so always ends it with a newline.
         return left.rstrip("\n") == right.rstrip("\n")
     if key == "tags":
-        return _tags(left) == _tags(right)
+        # Tags are labels that several people put on a guest: those that are not declared are somebody else's.
+        return _tags(right) <= _tags(left)
     if key == "onboot":
         return properties.truth(left) == properties.truth(right)
     if _is_property_string(key):
@@ -118,7 +119,12 @@ def _chosen_by_server(key: str) -> set[str]:
 
 
 def _with_chosen_options(key: str, present: t.Any, wanted: t.Any) -> t.Any:
-    """What to send: the declared value, with what the server chose kept (a guest must not change its MAC by an update)."""
+    """What to send: the declared value, with what the server chose kept (a guest must not change its MAC by an update).
+
+    Tags that others put on the guest are kept too.
+    """
+    if key == "tags" and present is not None:
+        return ";".join(sorted(_tags(str(present)) | _tags(str(wanted))))
     if present is None or not _chosen_by_server(key):
         return wanted
     try:

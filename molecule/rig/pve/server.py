@@ -66,7 +66,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if length > LARGEST_BODY_BYTES:
             self.close_connection = True
             raise ApiError(413, "request entity too large")
-        text = self.rfile.read(length).decode()
+        text = self.rfile.read(length).decode(errors="replace")
         if not text:
             return {}
         if self.headers.get_content_type() == "application/json":
@@ -74,6 +74,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 found = json.loads(text)
             except ValueError:
                 raise ApiError(400, "unable to parse request body as JSON") from None
+            if not isinstance(found, dict):
+                raise ApiError(400, "request body is no JSON object")
             return {key: value for key, value in found.items() if value is not None}
         return _form(text)
 

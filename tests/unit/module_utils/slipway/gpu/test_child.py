@@ -66,3 +66,14 @@ def test_the_child_prints_nothing_and_holds_no_file_of_the_parent(
     with (tmp_path / "held").open("w") as held:
         assert child.run(work, 10).messages == [["/dev/null"], [False, True]]
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_the_child_becomes_the_user_that_is_named() -> None:
+    outcome = child.run(lambda emit: emit([os.getuid(), os.getgid()]), 10, "nobody")
+    assert outcome.messages == [[65534, 65534]]
+
+
+def test_a_user_that_does_not_exist_is_no_child() -> None:
+    with pytest.raises(KeyError):
+        child.run(lambda emit: emit(1), 10, "no-such-user")

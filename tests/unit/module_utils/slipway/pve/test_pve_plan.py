@@ -24,6 +24,7 @@ NET = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,ip=dhcp,type=veth"
         ("features", "mount=nfs;cifs", "mount=cifs;nfs"),
         ("startup", "up=30,order=2", "2,up=30"),
         ("tags", "gpu inference", "inference;GPU"),
+        ("tags", "gpu;of-the-user", "gpu"),
         ("description", "two\nlines\n", "two\nlines"),
         ("onboot", "yes", 1),
         ("memory", "4096", 4096),
@@ -106,3 +107,7 @@ def test_sizes(size: str, gib: float) -> None:
 def test_property_strings_that_are_none(value: str) -> None:
     with pytest.raises(ValueError, match=r"has no name|comes twice"):
         properties.parse(value)
+
+
+def test_tags_of_others_stay() -> None:
+    assert plan({"tags": "of-the-user;b"}, {"tags": "slipway;b"}).set == {"tags": "b;of-the-user;slipway"}
