@@ -57,6 +57,7 @@ class Play:
             "PATH": f"{self.folder}:{os.environ['PATH']}",
             "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"),
             "ANSIBLE_HOME": str(self.folder / "home"),
+            "ANSIBLE_REMOTE_TMP": str(self.folder / "remote"),
             "ANSIBLE_LIBRARY": str(self.root / "library"),
             "ANSIBLE_MODULE_UTILS": str(self.root / "module_utils"),
             "ANSIBLE_ACTION_PLUGINS": str(self.root / "action_plugins"),
