@@ -72,6 +72,7 @@ def stack(tmp_path: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch) -> S
     monkeypatch.setenv("UV_NO_INDEX", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # uv keeps a lock for credentials there
     return Stack(tmp_path, run_module)
 
 
