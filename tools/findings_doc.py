@@ -21,8 +21,8 @@ _HEAD = """\
 Each check that Slipway makes ends in findings. This page lists every fault that it knows, by the name that playbooks,
 reports and logs print. It is made from `module_utils/slipway/findings.py` by `make docs`; do not edit it.
 
-Severities: `fail` stops the play, `warn` and `info` are reported. `unknown` means that the check could not be made, and
-counts as a failure wherever the thing is required. Any finding can come as `unknown`.
+Severities: `fail` and `unknown` stop the play, `warn` and `info` are reported. `unknown` means that the check could not be
+made, which is no good news. Any finding can come as `unknown`.
 """
 
 
