@@ -75,7 +75,7 @@ class ActionModule(ActionBase):
         return self._execute_module(module_name="inference_probe", module_args=arguments, task_vars=task_vars)
 
     def _command(self, argv: list[str], task_vars: dict[str, t.Any]) -> str:
-        """What a command on the target prints; empty where it can not be run."""
+        """What a command on the target prints; empty where it cannot be run."""
         result = self._execute_module(
             module_name="ansible.builtin.command", module_args={"argv": argv}, task_vars=task_vars
         )

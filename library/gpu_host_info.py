@@ -30,7 +30,7 @@ options:
     description:
       - PCI addresses of GPUs that must be usable here, such as C(0000:01:00.0) or C(01:00.0).
       - On a node these are GPUs among others, and every GPU of the driver is expected in any case.
-      - In a guest these are all that it was meant to get. A container sees the node's whole list and can not tell by
+      - In a guest these are all that it was meant to get. A container sees the node's whole list and cannot tell by
         itself, so any other that it was given is a finding. If none is named, what it was given is taken for right.
     type: list
     elements: str
@@ -47,7 +47,7 @@ options:
       - How long opening the device nodes may take, all of them together, and again how long CUDA may take, before they
         count as hung. A GPU that nothing else uses is brought up for it, which takes seconds.
     type: int
-    default: 60
+    default: 180
   user:
     description:
       - Open the device nodes and ask CUDA as this user of the target, with its groups, rather than as the one the module
@@ -150,7 +150,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cuda": {"type": "bool", "default": False},
     "expected_gpus": {"type": "list", "elements": "str", "default": []},
     "place": {"type": "str", "choices": ["auto", "node", "guest"], "default": "auto"},
-    "timeout_seconds": {"type": "int", "default": 60},
+    "timeout_seconds": {"type": "int", "default": 180},
     "user": {"type": "str"},
 }
 _RETURNED = ("place", "gpus", "driver", "uvm", "devices", "cmdline", "cuda")

@@ -14,7 +14,7 @@ version_added: "0.1.0"
 description:
   - Asks an OpenAI-compatible endpoint, from the controller or from the guest, directly and not through a proxy.
   - A server is ready when its health page is well, it serves the model and it has generated a token.
-  - What is wrong with a server is a finding. The task fails only where O(wait) was in vain, or an option can not be.
+  - What is wrong with a server is a finding. The task fails only where O(wait) timed out, or an option is invalid.
   - The module looks once. The action plugin of the same name, which runs on the controller, does the waiting.
 author: [Slipway contributors]
 options:
@@ -151,7 +151,7 @@ final:
   type: bool
 log:
   description: The last lines of the log of O(unit).
-  returned: when O(wait) was in vain
+  returned: when O(wait) timed out
   type: list
   elements: str
 findings:

@@ -14,7 +14,7 @@ version_added: "0.1.0"
 description:
   - Makes of a profile and of facts what a server is run with, and lints its arguments for the engine.
   - Looks at nothing and changes nothing; it runs on the controller.
-  - An argument that the engine does not have is a finding. A value that can not be is an error.
+  - An argument that the engine does not have is a finding. An invalid value is an error.
 author: [Slipway contributors]
 options:
   engine:

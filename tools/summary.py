@@ -36,7 +36,7 @@ def summary(report: dict, fleet: dict, path: Path, seconds: int) -> str:
             f"  {curl} -d '{json.dumps(body)}' {proof['endpoint']}/chat/completions",
             f"  {ssh}@{urlsplit(proof['endpoint']).hostname}   # the guest: systemctl status slipway-inference",
             f"  {ssh}@{fleet['nodes'][0]['address']}    # its node: pct config {report['vmid']}, nvidia-smi",
-            "  make clean                              # takes everything away again",
+            "  make clean                              # takes the rig away again",
         ]
     )
 

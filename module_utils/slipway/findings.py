@@ -128,7 +128,7 @@ CATALOGUE: dict[str, Fault] = {
     ),
     "UVM_NOT_LOADED": Fault(
         "fail",
-        "The nvidia_uvm module is not loaded, and CUDA can not start without it.",
+        "The nvidia_uvm module is not loaded, and CUDA cannot start without it.",
         "On the node: nvidia-modprobe -u -c 0",
         "jammsen/proxmox-setup-scripts#7",
     ),
@@ -178,13 +178,13 @@ CATALOGUE: dict[str, Fault] = {
     ),
     "DEVICE_OPEN_FAILED": Fault(
         "fail",
-        "A device node can not be opened, for a reason of the driver's own.",
+        "A device node cannot be opened, for a reason of the driver's own.",
         "See the kernel log on the node (dmesg, Xid lines); a GPU that fell off the bus needs a reboot.",
     ),
     "DEVICE_HUNG": Fault(
         "fail",
         "Opening a device node does not return: the driver or the GPU hangs.",
-        "See the kernel log on the node for Xid lines, and reboot it; a process in this state can not be killed.",
+        "See the kernel log on the node for Xid lines, and reboot it; a process in this state cannot be killed.",
         "leptonai/gpud#117",
     ),
     "CUDA_INIT_FAILED": Fault(
@@ -201,18 +201,18 @@ CATALOGUE: dict[str, Fault] = {
     "CUDA_HUNG": Fault(
         "fail",
         "A CUDA call does not return.",
-        "See the kernel log on the node for Xid lines and what else holds the GPUs; reboot if the process can not be killed.",
+        "See the kernel log on the node for Xid lines and what else holds the GPUs; reboot if the process cannot be killed.",
         "leptonai/gpud#117",
     ),
     "FACT_UNREADABLE": Fault(
         "unknown",
-        "A file that a check rests on exists and can not be read.",
+        "A file that a check rests on exists and cannot be read.",
         "Run as root (become: true), and see why it is refused.",
     ),
     # --- Python stack ---
     "LOCK_INVALID": Fault(
         "fail",
-        "The lock can not be read as a list of exact packages.",
+        "The lock cannot be read as a list of exact packages.",
         "Make it anew from its requirements.in with uv pip compile --generate-hashes; write nothing into it by hand",
         "https://pip.pypa.io/en/stable/topics/secure-installs/",
     ),

@@ -135,7 +135,7 @@ def _identity(rootfs: Path, node: dict, folder: Path, fleet: dict) -> None:
     shutil.copy(folder / "ssh/id_ed25519.pub", keys / "authorized_keys")
 
 
-def start(folder: Path, node: dict, key: Path, known_hosts: Path, timeout_seconds: int = 90) -> None:
+def start(folder: Path, node: dict, key: Path, known_hosts: Path, timeout_seconds: int = 300) -> None:
     """Start the node and wait until it answers SSH and its API listens."""
     lxc_path = folder / "lxc"
     if not is_running(lxc_path, node["name"]):

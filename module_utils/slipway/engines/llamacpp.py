@@ -26,7 +26,7 @@ def plan(request: Request) -> ServerPlan:
     if request.tensor_parallel != 1:
         raise SlipwayError(f"tensor_parallel is {request.tensor_parallel} and llama.cpp runs on the CPU here, as one")
     if request.kv_cache_dtype != "auto":
-        raise SlipwayError(f"kv_cache_dtype '{request.kv_cache_dtype}' can not be chosen for llama.cpp here, only auto")
+        raise SlipwayError(f"kv_cache_dtype '{request.kv_cache_dtype}' cannot be chosen for llama.cpp here, only auto")
     if not request.launcher:
         raise SlipwayError(f"launcher is not given: the path on the guest of {LAUNCHER}")
     argv = [f"{request.venv}/bin/python", request.launcher, "--model", request.model_path]

@@ -25,7 +25,7 @@ DEFAULT_PORT = 8000
 
 
 def plan(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """The module's result. Raises ``SlipwayError`` for a request that can not be served."""
+    """The module's result. Raises ``SlipwayError`` for a request that cannot be served."""
     try:
         request = _request(params)
         check_request(request)

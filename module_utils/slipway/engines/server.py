@@ -123,18 +123,18 @@ def render(request: Request, known: t.Mapping[str, Argument]) -> list[str]:
 
 def _render_one(key: str, value: t.Any, argument: Argument) -> list[str]:
     if argument.set_by:
-        raise SlipwayError(f"argument {option(key)} is set by {argument.set_by} and can not be given beside it")
+        raise SlipwayError(f"argument {option(key)} is set by {argument.set_by} and cannot be given beside it")
     if argument.kind == "flag":
         if not isinstance(value, bool):
-            raise SlipwayError(f"argument {option(key)} is on or off and can not be '{value}'")
+            raise SlipwayError(f"argument {option(key)} must be true or false, not '{value}'")
         return [option(key)] if value else []
     if argument.kind == "count":
         # Templates may hand over numbers as text; a truth value is a number only to Python.
         if isinstance(value, bool) or not re.fullmatch(r"[0-9]+", str(value)) or int(value) < 1:
-            raise SlipwayError(f"argument {option(key)} is a whole number of at least 1 and can not be '{value}'")
+            raise SlipwayError(f"argument {option(key)} must be a whole number of at least 1, not '{value}'")
         return [option(key), str(int(value))]
     if not isinstance(value, str) or not value.strip() or "\n" in value:
-        raise SlipwayError(f"argument {option(key)} is a text of one line and can not be '{value}'")
+        raise SlipwayError(f"argument {option(key)} must be a text of one line, not '{value}'")
     return [option(key), value]
 
 
@@ -146,7 +146,7 @@ def variables(request: Request, defaults: t.Mapping[str, str]) -> dict[str, str]
     merged = dict(defaults)
     for name, value in request.environment.items():
         if isinstance(value, bool) or not isinstance(value, (str, int, float)) or "\n" in str(value):
-            raise SlipwayError(f"environment variable {name} is a text or number of one line and can not be '{value}'")
+            raise SlipwayError(f"environment variable {name} must be a text or number of one line, not '{value}'")
         if not SECRET.search(name):
             merged[name] = str(value)
     return dict(sorted(merged.items()))
@@ -187,11 +187,11 @@ def service_settings(request: Request) -> dict[str, str | list[str]]:
     }
     if request.open_devices:
         # For an engine that does not open the GPUs: the manager opens them, so that they are in use while it runs and
-        # a node that can not be opened stops the start (systemd 253, systemd.service(5)).
+        # a node that cannot be opened stops the start (systemd 253, systemd.service(5)).
         settings["OpenFile"] = list(request.devices)
     return settings
 
 
 def unit_settings() -> dict[str, str]:
-    """The ``[Unit]`` section's limit: a server that can not start must end up failed, not start for ever."""
+    """The ``[Unit]`` section's limit: a server that cannot start must end up failed, not start for ever."""
     return {"StartLimitIntervalSec": "300", "StartLimitBurst": "5"}

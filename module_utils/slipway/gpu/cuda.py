@@ -61,7 +61,7 @@ def _ask(emit: child.Emit, library: str) -> None:
     try:
         driver = ctypes.CDLL(library)
     except OSError as error:
-        emit({"error": f"{library} can not be loaded: {error}"})
+        emit({"error": f"{library} cannot be loaded: {error}"})
         return
 
     def call(symbol: str, *arguments: t.Any) -> None:

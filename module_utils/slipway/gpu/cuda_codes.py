@@ -27,7 +27,7 @@ CODES: dict[int, Code] = {
     100: Code("CUDA_ERROR_NO_DEVICE", "no /dev/nvidia<N> that opens is here, or CUDA_VISIBLE_DEVICES hides them all"),
     101: Code("CUDA_ERROR_INVALID_DEVICE", "an ordinal out of range, or only some of the device nodes were passed in"),
     205: Code("CUDA_ERROR_MAP_FAILED", "the peer's BAR1 could not be mapped (resizable BAR off, modified modules)"),
-    214: Code("CUDA_ERROR_ECC_UNCORRECTABLE", "the GPU's memory has an error it can not correct"),
+    214: Code("CUDA_ERROR_ECC_UNCORRECTABLE", "the GPU's memory has an error it cannot correct"),
     217: Code("CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", "the driver offers no peer access for this pair"),
     221: Code("CUDA_ERROR_JIT_COMPILER_NOT_FOUND", "libnvidia-ptxjitcompiler.so.1 is missing"),
     226: Code("CUDA_ERROR_CONTAINED", _STICKY),

@@ -72,7 +72,7 @@ def _versions(facts: Facts) -> list[Finding]:
         detail = "libcuda.so.1 was loaded from a place that the loader's cache does not name"
         found.append(finding("DRIVER_MISMATCH", "driver", detail, severity="unknown"))
     elif library is None:
-        # A node that only passes its GPUs on can do without; who asks for CUDA can not.
+        # A node that only passes its GPUs on can do without; who asks for CUDA cannot.
         severity = "warn" if facts["place"] == "node" and not cuda else None
         found.append(finding("DRIVER_USERSPACE_MISSING", "libcuda.so.1", severity=severity))
     elif kernel is None or user is None:
@@ -94,7 +94,7 @@ def _uvm(facts: Facts) -> list[Finding]:
         # Without a GPU nothing here needs it, and NO_GPU has been said.
         return [finding("UVM_NODE_MISSING", devices.UVM)] if facts["gpus"] else []
     if not facts["majors_known"]:
-        return [finding("UVM_NODE_STALE", devices.UVM, "/proc/devices can not be read", severity="unknown")]
+        return [finding("UVM_NODE_STALE", devices.UVM, "/proc/devices cannot be read", severity="unknown")]
     return []
 
 

@@ -118,7 +118,7 @@ def _uvm(tree: Tree, majors: dict[str, int] | None, where: str, cmdline: str) ->
 
 
 def _hmm_on_disk(tree: Tree, cmdline: str) -> bool | None:
-    """Whether the next load of the module will have HMM off; ``None`` if a file that may say so can not be read."""
+    """Whether the next load of the module will have HMM off; ``None`` if a file that may say so cannot be read."""
     before = len(tree.unreadable)
     folders = {folder: tree.names(folder) or [] for folder in modprobe.FOLDERS}
     texts = [tree.text(path) or "" for path in modprobe.reading_order(folders)]

@@ -57,7 +57,7 @@ def gpu(tree: Tree, bus_id: str) -> dict[str, t.Any]:
 
 
 def gpu_bus_ids(tree: Tree) -> list[str] | None:
-    """Addresses of the NVIDIA GPUs on the bus, sorted; ``None`` where the bus can not be seen."""
+    """Addresses of the NVIDIA GPUs on the bus, sorted; ``None`` where the bus cannot be seen."""
     names = tree.names(DEVICES)
     if names is None:
         return None

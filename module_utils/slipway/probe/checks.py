@@ -16,7 +16,7 @@ LEAST_ANSWER_TIMEOUT_SECONDS = 5
 
 
 def look(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """The result of ``inference_probe`` for its options. Raises ``SlipwayError`` for options that can not be."""
+    """The result of ``inference_probe`` for its options. Raises ``SlipwayError`` for options that cannot be."""
     if not re.match(r"https?://[^/]+", params["endpoint"]):
         raise _refusal(params, "it is no address of the form http://ADDRESS:PORT/v1", "Correct the endpoint")
     limit = params["answer_timeout_seconds"]

@@ -16,8 +16,8 @@ from .plan import Plan, plan
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# What a container gets to shut down in before it is stopped: Proxmox's own default.
-SHUTDOWN_SECONDS = 60
+# What a container gets to shut down in. More than Proxmox's own 60: a server in it may use the whole stop time of its unit.
+SHUTDOWN_SECONDS = 180
 
 
 @dataclass

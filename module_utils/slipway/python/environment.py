@@ -73,7 +73,7 @@ def read_installed(site_packages: Path) -> dict[str, list[str]]:
 
 
 def _metadata(path: Path) -> tuple[str, str]:
-    """Name and version of a METADATA file; empty where it can not tell."""
+    """Name and version of a METADATA file; empty where it cannot tell."""
     found = {"name": "", "version": ""}
     try:
         with path.open(encoding="utf-8", errors="replace") as file:

@@ -77,7 +77,7 @@ def parse(text: str) -> list[Requirement]:
 def wanted(requirements: t.Iterable[Requirement], environment: dict[str, str]) -> dict[str, str]:
     """Version by name, of the packages whose markers hold in this environment (the names of ``markers.PROBE``).
 
-    Raises ``SlipwayError`` for a marker that can not be read and for a package with two versions.
+    Raises ``SlipwayError`` for a marker that cannot be read and for a package with two versions.
     """
     versions: dict[str, str] = {}
     for requirement in requirements:
@@ -85,9 +85,7 @@ def wanted(requirements: t.Iterable[Requirement], environment: dict[str, str]) -
             if requirement.marker and not markers.evaluate(requirement.marker, environment):
                 continue
         except ValueError as error:
-            raise _invalid(
-                f"the marker of {requirement.name} ({requirement.marker}) can not be read: {error}"
-            ) from None
+            raise _invalid(f"the marker of {requirement.name} ({requirement.marker}) cannot be read: {error}") from None
         other = versions.setdefault(requirement.name, requirement.version)
         if not same_version(other, requirement.version):
             raise _invalid(f"{requirement.name} is there in two versions, {other} and {requirement.version}")

@@ -35,7 +35,7 @@ print(json.dumps({
 
 
 def evaluate(marker: str, environment: dict[str, str]) -> bool:
-    """Whether the marker holds in this environment. Raises ``ValueError`` for one that can not be read."""
+    """Whether the marker holds in this environment. Raises ``ValueError`` for one that cannot be read."""
     parser = _Parser(_tokens(marker), environment)
     result = parser.alternatives()
     if parser.tokens:

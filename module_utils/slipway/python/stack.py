@@ -84,7 +84,7 @@ def _read_lock(params: dict[str, t.Any]) -> str:
         return Path(params["lock"]).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise SlipwayError(
-            f"the lock can not be read: {error}", [finding("LOCK_INVALID", params["lock"], str(error))]
+            f"the lock cannot be read: {error}", [finding("LOCK_INVALID", params["lock"], str(error))]
         ) from None
 
 

@@ -29,7 +29,7 @@ LIVE = {
     "swap",
     "tags",
 }
-# Their deletion can not be applied to a running guest; all other live keys can also be deleted live.
+# Their deletion cannot be applied to a running guest; all other live keys can also be deleted live.
 LIVE_DELETE = LIVE - {"memory"}
 KEPT = {"memory", "rootfs", "ostype"}
 

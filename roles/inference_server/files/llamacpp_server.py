@@ -67,7 +67,7 @@ def read_api_keys(path: str) -> list[str]:
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise ``OSError`` where the address can not be listened on.
+    """Raise ``OSError`` where the address cannot be listened on.
 
     The library would only say that it could not start, and only after it has loaded the model.
     """

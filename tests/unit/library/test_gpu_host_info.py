@@ -75,7 +75,7 @@ def test_cuda_is_asked_for(run_module: RunModule, on_machine: GpuMachine) -> Non
     on_machine.drop("usr/lib")
     result = run_module(gpu_host_info, {"cuda": True})
     assert result["cuda"]["result"] is None
-    assert "can not be loaded" in result["cuda"]["error"]
+    assert "cannot be loaded" in result["cuda"]["error"]
     assert [found["id"] for found in result["findings"]] == ["DRIVER_USERSPACE_MISSING"]
 
 

@@ -212,7 +212,7 @@ def test_a_failed_import_leaves_the_link_where_it_is(stack: Stack) -> None:
     ("lock", "arguments", "finding_id", "part"),
     [
         ("slip_one==1.0\n", {}, "LOCK_UNHASHED", "have no hash: slip-one"),
-        (None, {}, "LOCK_INVALID", "the lock can not be read"),
+        (None, {}, "LOCK_INVALID", "the lock cannot be read"),
         (f"slip_one==1.0 --hash=sha256:{'0' * 64}", {}, "HASH_MISMATCH", "the lock says 0000"),
         (f"slip_gone==1.0 --hash=sha256:{'0' * 64}", {}, "PACKAGE_UNAVAILABLE", "slip-gone"),
         ("", {"python": ["python9.9", "/bin/false"]}, "PYTHON_MISSING", "none of python9.9, /bin/false runs"),

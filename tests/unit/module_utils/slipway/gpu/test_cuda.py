@@ -132,7 +132,7 @@ def test_a_call_that_crashes_is_named(library: str, monkeypatch: pytest.MonkeyPa
 def test_a_library_that_is_not_there_or_is_another(tmp_path: Path) -> None:
     facts = cuda.probe(10, str(tmp_path / "libcuda.so.1"))
     assert (facts["result"], facts["call"]) == (None, None)
-    assert facts["error"].startswith(f"{tmp_path}/libcuda.so.1 can not be loaded: ")
+    assert facts["error"].startswith(f"{tmp_path}/libcuda.so.1 cannot be loaded: ")
     facts = cuda.probe(10, "libc.so.6")
     assert (facts["result"], facts["error"]) == (None, "libc.so.6 has no cuInit")
 

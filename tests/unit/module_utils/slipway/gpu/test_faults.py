@@ -81,7 +81,7 @@ def test_nothing_is_said_of_a_healthy_machine() -> None:
 
 UVM, UVM_DEVICE = "nvidia_uvm", "/dev/nvidia-uvm"
 REFUSED = {"result": 3, "call": "cuInit", "error": "cuInit returned 3"}
-LOST = {"result": None, "call": None, "error": "libcuda.so.1 can not be loaded"}
+LOST = {"result": None, "call": None, "error": "libcuda.so.1 cannot be loaded"}
 
 
 @pytest.mark.parametrize(

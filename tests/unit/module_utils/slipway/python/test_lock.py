@@ -60,7 +60,7 @@ def test_takes_what_the_markers_want() -> None:
     requirements = lock.parse(text)
     assert lock.wanted(requirements, {"python_version": "3.12"}) == {"a": "1", "b": "3"}
     assert lock.wanted(requirements, {"python_version": "3.13"}) == {"a": "2", "b": "3"}
-    with pytest.raises(SlipwayError, match=r"the marker of a \(python_version < '3.13'\) can not be read"):
+    with pytest.raises(SlipwayError, match=r"the marker of a \(python_version < '3.13'\) cannot be read"):
         lock.wanted(requirements, {})
 
 
