@@ -52,8 +52,19 @@ def finding(fault_id: str, subject: str, detail: str = "", severity: str | None 
     return Finding(fault_id, chosen, subject, fault.summary, detail, fault.remedy, fault.reference)
 
 
-# Grouped by what they are about: Proxmox, GPU host, Python stack, server. One entry a fault, in the order of the journey.
+# Grouped by what they are about: inventory, Proxmox, GPU host, Python stack, server. One entry a fault, in the order of the journey.
 CATALOGUE: dict[str, Fault] = {
+    # --- Inventory ---
+    "VARIABLE_UNKNOWN": Fault(
+        "fail",
+        "No role reads this variable, so it would have no effect.",
+        "Correct its name, or take it out of the inventory and the command line.",
+    ),
+    "GUEST_CLASH": Fault(
+        "fail",
+        "Two guests of the inventory claim what only one can have.",
+        "Give each guest its own address, vmid and GPUs (ansible_host, gpu_container_vmid, gpu_container_gpus).",
+    ),
     # --- Proxmox guests ---
     "PVE_ROOT_ONLY_KEYS": Fault(
         "fail",
