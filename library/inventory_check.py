@@ -80,6 +80,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+variables:
+  description: Those of O(variables) that a role reads.
+  returned: success
+  type: list
+  elements: str
+  sample: [gpu_container_node, gpu_container_vmid]
 findings:
   description: V(VARIABLE_UNKNOWN) with the nearest right name, V(GUEST_CLASH) with the other guest.
   returned: always
@@ -119,7 +125,8 @@ def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Look and judge. ``check_mode`` makes no difference: nothing is ever changed. Raises ``SlipwayError``."""
     known = {**role_variables(Path(params["roles_path"])), "": set(params["known"])}
     found = inventory.misspelt(params["variables"], known) + inventory.clashes(params["host"], params["guests"])
-    return {"changed": False, "findings": [told.as_dict() for told in found]}
+    read = sorted(set(params["variables"]) & set().union(*known.values()))
+    return {"changed": False, "variables": read, "findings": [told.as_dict() for told in found]}
 
 
 def role_variables(folder: Path) -> dict[str, set[str]]:

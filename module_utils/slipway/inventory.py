@@ -38,7 +38,7 @@ def misspelt(variables: Iterable[str], known: Mapping[str, Collection[str]]) -> 
                 f"the nearest right name is {nearest}" if nearest else f"role {max(roles, key=len)} has nothing like it"
             )
             found.append(finding("VARIABLE_UNKNOWN", variable, detail, "fail" if nearest else "warn"))
-        elif nearest and abs(len(nearest) - len(variable)) <= 2 and nearest not in variable and variable not in nearest:
+        elif nearest and abs(len(nearest) - len(variable)) <= 2 and nearest not in variable:
             found.append(finding("VARIABLE_UNKNOWN", variable, f"the nearest right name is {nearest}"))
     return found
 
