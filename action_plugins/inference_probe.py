@@ -17,8 +17,6 @@ from ansible.utils.display import Display
 PAUSE_SECONDS = 1.0
 # As documented in the module.
 DEFAULT_TIMEOUT_SECONDS = 300
-# Without a new word from the server the last one is shown again this often, as a sign of life.
-REPEAT_SECONDS = 15
 LOG_LINES = 20
 
 display = Display()
@@ -51,7 +49,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"timeout_seconds is no number: {error}") from error
         host = task_vars.get("inventory_hostname", "")
         started = time.monotonic()
-        restarts, said, said_at = None, "", 0.0
+        restarts, said = None, ""
         while True:
             result = self._probe({**arguments, "checks": ["ready"]}, task_vars)
             if result.get("failed") or result.get("ready"):
@@ -66,9 +64,9 @@ class ActionModule(ActionBase):
                 return self._failure(result, None, words, task_vars)
             if waited >= limit:
                 return self._failure(result, unit, f"it is not ready after {waited:.0f} s: {words}", task_vars)
-            if words != said or waited - said_at >= REPEAT_SECONDS:
+            if words != said:  # that the wait goes on is said by the output (callback_plugins/slipway.py)
                 display.display(f"[{host}] waiting for {arguments.get('endpoint')}: {waited:.0f} s, {words}")
-                said, said_at = words, waited
+                said = words
             time.sleep(PAUSE_SECONDS)
 
     def _probe(self, arguments: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:

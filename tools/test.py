@@ -80,6 +80,7 @@ def stage() -> None:
         ("library", "modules"),
         ("module_utils", "module_utils"),
         ("action_plugins", "action"),
+        ("callback_plugins", "callback"),
     ):
         shutil.copytree(ROOT / source, STAGE / "plugins" / target)
 

@@ -38,7 +38,7 @@ def test_the_rig_imports_nothing_of_slipway() -> None:
 def test_nothing_of_slipway_knows_the_rig() -> None:
     files = [
         path
-        for folder in ("library", "module_utils", "action_plugins", "roles", "playbooks")
+        for folder in ("library", "module_utils", "action_plugins", "callback_plugins", "roles", "playbooks")
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     ]
