@@ -11,7 +11,7 @@ description:
   - Everything is as in the default output, except for what follows.
   - A failed task shows its message as text, and what else helps (command, end of its error output, place of the task) where
     the message is none of Slipway's own sentences. The run ends with all of them again, below the recap.
-  - Skipped tasks, includes and their titles are left out. A task's title is shown with its first result, or when it has run for a second.
+  - Skipped tasks, includes and their titles are left out, and the items of a loop that are as they were. A task's title is shown with its first result, or when it has run for a second.
   - A task that takes long is named again and again, with the time that it has taken.
   - With C(-v) and above tasks and results are shown as the default output does. The signs of life and the end stay.
   - Text is wrapped on a terminal only, so that a sentence in a log is one line.
@@ -70,6 +70,7 @@ class Running:
     since: float
     pause: float
     due: float
+    titled: bool = False
     hosts: list[str] = field(default_factory=list)
 
 
@@ -176,7 +177,8 @@ class CallbackModule(DefaultCallback):
     def _sign_of_life(self, running: Running, now: float) -> None:
         """Show the title of a task that takes its time, and say that it is still running where it is due."""
         named = running.pause > 0 and now >= running.due
-        if now - running.since >= TITLE_SECONDS or named:
+        if not running.titled and (now - running.since >= TITLE_SECONDS or named):
+            running.titled = True
             self._print_task_banner(running.task)
         if named:
             waited = _duration(now - running.since)
@@ -203,10 +205,34 @@ class CallbackModule(DefaultCallback):
 
     # Results
 
+    def v2_on_file_diff(self, result: t.Any) -> None:
+        """A plan names the file that changes, not the temporary one that a template was written to on the controller."""
+        target = result.task.args.get("dest")
+        differences = result.result.get("diff") or []
+        for difference in [differences] if isinstance(differences, dict) else differences:
+            if target and "before" in difference and "after" in difference:
+                difference.update(before_header=target, after_header=target)
+        super().v2_on_file_diff(result)
+
     def v2_runner_on_ok(self, result: t.Any) -> None:
         self._finished(result)
-        if self._everything or not isinstance(result.task, TaskInclude):
+        if self._everything:
             super().v2_runner_on_ok(result)
+        elif isinstance(result.task, TaskInclude):
+            return
+        elif result.task.loop and "results" in result.result and not result.result.get("changed"):
+            if self.get_option("display_ok_hosts"):
+                self._print_task_banner(result.task)
+                self._handle_warnings_and_exception(result)
+                count = len(result.result["results"])
+                self._display.display(f"ok: [{self.host_label(result)}] ({count} items)", color=C.COLOR_OK)
+        else:
+            super().v2_runner_on_ok(result)
+
+    def v2_runner_item_on_ok(self, result: t.Any) -> None:
+        """Of a loop those items are named that changed or have something to say; the others are counted at its end."""
+        if self._everything or result.result.get("changed") or result.result.get("_ansible_verbose_always"):
+            super().v2_runner_item_on_ok(result)
 
     def v2_runner_on_skipped(self, result: t.Any) -> None:
         self._finished(result)
@@ -294,7 +320,7 @@ class CallbackModule(DefaultCallback):
     def _wrapped(self, text: str, first: str = INDENT) -> str:
         """Text below a headline, in lines of a terminal; in a log each of its lines stays one, to be searched for."""
         width = min(self._display.columns, TEXT_COLUMNS) if sys.stdout.isatty() else sys.maxsize
-        lines = []
+        lines: list[str] = []
         for line in text.splitlines():
             lines += textwrap.wrap(
                 line,
@@ -323,6 +349,13 @@ def _words(result: t.Any) -> str:
     values = result.result
     if "censored" in values:
         return f"{values['censored']} ({_place(result.task)})"
+    role = values.get("validate_args_context", {}).get("name")
+    if role and values.get("argument_errors"):
+        causes = "; ".join(str(one).rstrip(".") for one in values["argument_errors"])
+        return (
+            f"Cannot use what is set for role '{role}' on {result.host.get_name()}: {causes}. Correct it in the inventory; "
+            f"`ansible-doc -t role -r roles {role}` says what each variable takes."
+        )
     lines = _lines(values.get("msg") or values.get("reason"))  # 2.19 gives a reason where a file cannot be included
     if lines and lines[0].startswith("Cannot "):
         return "\n".join(lines)
