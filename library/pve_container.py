@@ -381,64 +381,16 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.slipway.errors import SlipwayError
 from ..module_utils.slipway.pve.actions import Container
 from ..module_utils.slipway.pve.connect import API_OPTIONS, connect
-
-
-def _keys(**options: str) -> dict[str, t.Any]:
-    """Suboptions of these types; one that ends in an exclamation mark is required."""
-    return {
-        name: {"type": kind.rstrip("!"), "required": True} if kind.endswith("!") else {"type": kind}
-        for name, kind in options.items()
-    }
-
-
-def _list_of(suboptions: dict[str, t.Any]) -> dict[str, t.Any]:
-    return {"type": "list", "elements": "dict", "options": suboptions}
-
+from ..module_utils.slipway.pve.options import GUEST_OPTIONS
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     **API_OPTIONS,
-    "vmid": {"type": "int", "required": True},
-    "node": {"type": "str", "required": True},
+    **GUEST_OPTIONS,
     "state": {
         "type": "str",
         "choices": ["present", "started", "stopped", "restarted", "absent"],
         "default": "present",
     },
-    "ostemplate": {"type": "str"},
-    "storage": {"type": "str"},
-    "rootfs": {"type": "dict", "options": _keys(storage="str!", size_gib="int!")},
-    "unprivileged": {"type": "bool"},
-    "ssh_public_keys": {"type": "list", "elements": "str", "no_log": False},
-    "hostname": {"type": "str"},
-    "cores": {"type": "int"},
-    "memory_mib": {"type": "int"},
-    "swap_mib": {"type": "int"},
-    "net": _list_of(
-        _keys(
-            id="int!",
-            name="str!",
-            bridge="str",
-            ip="str",
-            gw="str",
-            ip6="str",
-            gw6="str",
-            hwaddr="str",
-            firewall="bool",
-            tag="int",
-            mtu="int",
-            link_down="bool",
-        )
-    ),
-    "features": {
-        "type": "dict",
-        "options": _keys(nesting="bool", keyctl="bool", fuse="bool", mknod="bool", mount="str", force_rw_sys="bool"),
-    },
-    "devices": _list_of(_keys(path="str!", gid="int", uid="int", mode="str", deny_write="bool")),
-    "mounts": _list_of(_keys(path="str!", storage="str!", size_gib="int!")),
-    "onboot": {"type": "bool"},
-    "startup": {"type": "str"},
-    "tags": {"type": "list", "elements": "str"},
-    "description": {"type": "str"},
     "purge": {"type": "bool", "default": False},
     "defer_root_only": {"type": "bool", "default": False},
     "timeout_seconds": {"type": "int", "default": 300},

@@ -88,6 +88,102 @@ CATALOGUE: dict[str, Fault] = {
         "Proxmox does not know a raw configuration line and would drop it at its next write.",
         "Correct the key; lxc.container.conf(5) has the names.",
     ),
+    "PVE_NODE_UNKNOWN": Fault(
+        "fail",
+        "The cluster has no node of this name.",
+        "Declare the node's name in Proxmox, as 'pvecm nodes' or the web interface shows it, or another API host.",
+    ),
+    "PVE_NODE_OFFLINE": Fault(
+        "fail",
+        "The node is not online in its cluster.",
+        "Start it, and see pvecm status on it and on another node; a guest can only be made and changed where its node runs.",
+    ),
+    "PVE_VMID_TAKEN": Fault(
+        "fail",
+        "The vmid belongs to another guest of the cluster.",
+        "Declare a vmid that is free ('pvesh get /cluster/nextid' names one), or the node on which the container is.",
+    ),
+    "PVE_VMID_TWICE": Fault(
+        "fail",
+        "Two declared guests of one cluster have the same vmid.",
+        "Give one of them another vmid; it must be the only one in the whole cluster, not only on its node.",
+    ),
+    "PVE_GUEST_IS_TEMPLATE": Fault(
+        "fail",
+        "The guest is a template of Proxmox, which never runs.",
+        "Declare another vmid; a template does not become a guest again.",
+    ),
+    "PVE_GUEST_OTHER_PRIVILEGES": Fault(
+        "fail",
+        "The guest is privileged where an unprivileged one is declared, or the other way round; Proxmox fixes this at creation.",
+        "Declare another vmid, or destroy the guest so that it is made anew, or convert it by backup and restore.",
+    ),
+    "PVE_TEMPLATE_MISSING": Fault(
+        "fail",
+        "The template that the guest is to be made from is not on its storage.",
+        "Declare one that is there, or download it on the node; 'pveam available --section system' lists what there is.",
+    ),
+    "PVE_STORAGE_UNKNOWN": Fault(
+        "fail",
+        "The node has no storage of this name.",
+        "Declare one that it has, or add it (Datacenter, Storage) and see that it is not restricted to other nodes.",
+    ),
+    "PVE_STORAGE_INACTIVE": Fault(
+        "fail",
+        "The storage is disabled for this node, or cannot be reached from it.",
+        "See 'pvesm status' on the node: enable it ('pvesm set <storage> --disable 0'), or bring its disk or server back.",
+    ),
+    "PVE_STORAGE_CONTENT": Fault(
+        "fail",
+        "The storage is not set up for what is to lie on it.",
+        "Declare another one, or allow the content type ('pvesm set <storage> --content', with all that it is to have).",
+    ),
+    "PVE_STORAGE_FULL": Fault(
+        "fail",
+        "The storage has less free space than the guest's disks are declared with.",
+        "Make space, declare a smaller disk, or declare another storage.",
+    ),
+    "PVE_MEMORY_EXCEEDED": Fault(
+        "fail",
+        "The guest is declared with more memory than its node has.",
+        "Declare less, and leave some to the node and its other guests; Proxmox would start it and the node would run out.",
+    ),
+    "PVE_SWAP_EXCEEDED": Fault(
+        "warn",
+        "The guest is declared with more swap than its node has.",
+        "Declare less; the guest can never use what the node does not have.",
+    ),
+    "PVE_CPUS_EXCEEDED": Fault(
+        "warn",
+        "The guest is declared with more cores than its node has.",
+        "Declare as many as the node has, or 0 for all of them; Proxmox gives a container no more than there are.",
+    ),
+    "PVE_BRIDGE_UNKNOWN": Fault(
+        "fail",
+        "The node has no bridge of this name, and the guest would not start.",
+        "Declare one that it has, or make it on the node (System, Network).",
+    ),
+    "PVE_GATEWAY_UNREACHABLE": Fault(
+        "fail",
+        "The guest's gateway cannot be reached from its address.",
+        "Correct the gateway, the address or the length of the prefix.",
+    ),
+    "PVE_ADDRESS_UNUSABLE": Fault(
+        "fail",
+        "The guest's address is one that no machine of its subnet can have.",
+        "Declare another address, or correct the length of the prefix.",
+    ),
+    "PVE_VALUE_REFUSED": Fault(
+        "fail",
+        "An option has a value that Proxmox would refuse.",
+        "Correct the option that the detail names.",
+    ),
+    "PVE_PRIVILEGE_MISSING": Fault(
+        "fail",
+        "The identity lacks a privilege in Proxmox that the work needs.",
+        "Give it as the detail says, or work as root over SSH (api_backend: ssh_paramiko), which needs none.",
+        "Telmate/terraform-provider-proxmox#1423",
+    ),
     # --- GPU host and driver ---
     "NO_GPU": Fault(
         "fail",

@@ -40,6 +40,36 @@ def guests_of_cluster(client: Client) -> list[dict[str, t.Any]]:
     return client.call("get", "cluster/resources", type="vm")
 
 
+def nodes(client: Client) -> list[dict[str, t.Any]]:
+    """The nodes of the cluster, each with ``node`` and ``status`` (online, offline, unknown)."""
+    return client.call("get", "nodes")
+
+
+def machine(client: Client, node: str) -> dict[str, t.Any]:
+    """``memory`` and ``swap`` of a node with their ``total`` in bytes, ``cpuinfo`` with ``cpus``."""
+    return client.call("get", f"nodes/{node}/status")
+
+
+def storages(client: Client, node: str) -> list[dict[str, t.Any]]:
+    """The storages that the identity may use or see, each with ``type``, ``content``, ``enabled``, ``active``, ``avail``."""
+    return client.call("get", f"nodes/{node}/storage")
+
+
+def templates(client: Client, node: str, storage: str) -> list[dict[str, t.Any]]:
+    """The container templates on a storage, each with ``volid`` and ``size``."""
+    return client.call("get", f"nodes/{node}/storage/{storage}/content", content="vztmpl")
+
+
+def bridges(client: Client, node: str) -> list[dict[str, t.Any]]:
+    """The bridges and virtual networks that the identity may use or see, each with ``iface`` and ``type``."""
+    return client.call("get", f"nodes/{node}/network", type="any_bridge")
+
+
+def own_permissions(client: Client) -> dict[str, dict[str, t.Any]]:
+    """Path to privileges of the identity, each with whether it holds below the path too; a path without any is not there."""
+    return client.call("get", "access/permissions")
+
+
 def create(client: Client, node: str, arguments: Mapping[str, t.Any]) -> t.Any:
     return client.call("post", f"nodes/{node}/lxc", **arguments)
 

@@ -7,10 +7,9 @@ An option that is not given yields no key; an empty one yields None, which means
 
 from __future__ import annotations
 
-import re
 import typing as t
 
-from . import devices, properties
+from . import devices, properties, values
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,38 +98,28 @@ def _given(options: Mapping[str, t.Any]) -> dict[str, t.Any]:
 
 
 def _networks(networks: Sequence[Mapping[str, t.Any]]) -> dict[str, Value]:
+    for fault in values.of_networks(networks):
+        raise ValueError(fault)
     wanted: dict[str, Value] = {}
     for network in networks:
-        key = f"net{network['id']}"
-        if key in wanted:
-            raise ValueError(f"'net' has two entries with id {network['id']}")
-        wanted[key] = properties.render(_given({name: value for name, value in network.items() if name != "id"}))
+        wanted[f"net{network['id']}"] = properties.render(
+            _given({name: value for name, value in network.items() if name != "id"})
+        )
     return wanted
 
 
 def _devices(declared: Sequence[Mapping[str, t.Any]], guest: Guest) -> dict[str, Value]:
     paths = [device["path"] for device in declared]
-    for device in declared:
-        path, mode = device["path"], device.get("mode")
-        if not path.startswith("/dev/") or "/./" in path or "/../" in path or "," in path:
-            raise ValueError(f"'{path}' in 'devices' is not a device path that Proxmox accepts; it must be below /dev/")
-        if paths.count(path) > 1:
-            raise ValueError(f"'devices' has two entries with the path '{path}'")
-        if mode is not None and not re.fullmatch(r"0[0-7]{3}", mode):
-            raise ValueError(
-                f"mode '{mode}' of '{path}' in 'devices' is not four octal digits that begin with 0; "
-                'it must be quoted, as in mode: "0660"'
-            )
+    for fault in values.of_devices(declared):
+        raise ValueError(fault)
     keys = devices.assign(paths, (guest.declared, guest.config), "dev", devices.device_path)
     return {keys[device["path"]]: properties.render(_given(device), "path") for device in declared}
 
 
 def _new_mounts(declared: Sequence[Mapping[str, t.Any]], guest: Guest) -> dict[str, Value]:
     """Only mounts that are not there yet: STORAGE:SIZE allocates a new disk each time it is sent (c.general#8407)."""
-    paths = [mount["path"] for mount in declared]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise ValueError(f"'mounts' has two entries with the path '{path}'")
+    for fault in values.of_mounts(declared):
+        raise ValueError(fault)
     there = {devices.mount_path(value) for value in devices.numbered(guest.declared, "mp").values()}
     new = [mount for mount in declared if mount["path"] not in there]
     # A mount whose removal is pending has its number still, so it is asked for as new under another one.

@@ -16,32 +16,45 @@ if t.TYPE_CHECKING:
 def find(client: Client, node: str, vmid: int) -> guest.Guest:
     """Read a container in three calls; one that does not exist comes back with status absent.
 
-    That it is missing is known from the node's own list: asked for its configuration, Proxmox answers 500 as for any
-    other trouble. Raises SlipwayError where it cannot be read, and where the vmid belongs to something else.
+    Raises SlipwayError where it cannot be read, and where the vmid belongs to something else.
     """
     with doing("read", f"container '{vmid}'", node):
-        row = next((row for row in api.containers(client, node) if int(row["vmid"]) == vmid), None)
-        if row is None:
-            _refuse_taken(client, node, vmid)
-            return guest.Guest(vmid, node)
-        config = api.config(client, node, vmid)
-        return guest.from_answers(vmid, node, row, config, api.pending(client, node, vmid))
+        found = read(client, node, vmid)
+        taken_by = None if found.exists else holder(client, vmid)
+    if taken_by:
+        raise cannot(
+            "manage",
+            f"container '{vmid}'",
+            node,
+            f"this vmid is taken by {taken_by}",
+            "Declare another vmid, or the node on which the container is",
+        )
+    return found
 
 
-def _refuse_taken(client: Client, node: str, vmid: int) -> None:
+def read(client: Client, node: str, vmid: int) -> guest.Guest:
+    """Read a container of this node; absent where the identity sees none. Raises ApiError.
+
+    That it is missing is known from the node's own list: asked for its configuration, Proxmox answers 500 as for any
+    other trouble.
+    """
+    row = next((row for row in api.containers(client, node) if int(row["vmid"]) == vmid), None)
+    if row is None:
+        return guest.Guest(vmid, node)
+    config = api.config(client, node, vmid)
+    return guest.from_answers(vmid, node, row, config, api.pending(client, node, vmid))
+
+
+def holder(client: Client, vmid: int) -> str | None:
+    """In words who has a vmid in the cluster, None where it is free. Raises ApiError."""
     try:
         api.claim_free(client, vmid)
     except ApiError as error:
         # 400 is how Proxmox says that the vmid is not free.
         if error.status != 400:
             raise
-        raise cannot(
-            "manage",
-            f"container '{vmid}'",
-            node,
-            f"this vmid is taken by {_who_has_it(client, vmid)}",
-            "Declare another vmid, or the node on which the container is",
-        ) from error
+        return _who_has_it(client, vmid)
+    return None
 
 
 def _who_has_it(client: Client, vmid: int) -> str:

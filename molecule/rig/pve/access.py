@@ -33,6 +33,8 @@ POOL = {"Pool.Allocate", "Pool.Audit"}
 MAPPING = {"Mapping.Audit", "Mapping.Modify", "Mapping.Use"}
 ADMIN = {"Permissions.Modify", "User.Modify", "Group.Allocate", "Realm.Allocate", "Realm.AllocateUser"}
 EVERYTHING = VM_ALL | DATASTORE | SYS | SDN | POOL | MAPPING | ADMIN
+# Paths of which GET /access/permissions tells in any case.
+TOP_PATHS = ("/access", "/access/groups", "/nodes", "/pool", "/sdn", "/storage", "/vms")
 ROLES: dict[str, set[str]] = {
     "Administrator": EVERYTHING,
     "NoAccess": set(),
@@ -142,26 +144,45 @@ class Access:
         return young and hmac.compare_digest(self._sign(kind, user, at), signed)
 
     def privileges(self, identity: str, path: str) -> set[str]:
-        """Privileges of a user or token on a path. A separated token has at most what it and its user both have."""
+        """Privileges of a user or token on a path."""
+        return set(self.rights(identity, path))
+
+    def rights(self, identity: str, path: str) -> dict[str, int]:
+        """Privileges of a user or token on a path, each with whether it is handed down to the paths below.
+
+        A separated token has at most what it and its user both have.
+        """
         if identity == "root@pam":
-            return EVERYTHING
+            return dict.fromkeys(EVERYTHING, 1)
         user, _, token = identity.partition("!")
         if not token:
             return self._listed(user, path)
-        own = EVERYTHING if user == "root@pam" else self._listed(user, path)
-        return own & self._listed(identity, path) if self.separated.get(identity, True) else own
+        own = dict.fromkeys(EVERYTHING, 1) if user == "root@pam" else self._listed(user, path)
+        if not self.separated.get(identity, True):
+            return own
+        return {privilege: down for privilege, down in self._listed(identity, path).items() if privilege in own}
 
-    def _listed(self, who: str, path: str) -> set[str]:
+    def tree(self, identity: str) -> dict[str, dict[str, int]]:
+        """Privileges on every path that Proxmox has at the top or in a list; paths without any are left out."""
+        paths = {"/", *TOP_PATHS, *(listed for listed, _, _, _ in self.lists)}
+        found = {path: self.rights(identity, path) for path in sorted(paths)}
+        return {path: privileges for path, privileges in found.items() if privileges}
+
+    def _listed(self, who: str, path: str) -> dict[str, int]:
         """The roles of the longest listed path on the way to ``path`` hold; shorter ones only as long as none is longer."""
-        best: dict[str, set[str]] = {}
+        best: dict[str, dict[str, int]] = {}
         for listed, propagate, name, role in self.lists:
             below = listed == "/" or path.startswith(listed.rstrip("/") + "/")
             if name == who and (listed == path or (propagate and below)):
-                best.setdefault(listed, set()).add(role)
-        roles = best[max(best, key=len)] if best else set()
+                best.setdefault(listed, {})[role] = int(propagate)
+        roles = best[max(best, key=len)] if best else {}
         if "NoAccess" in roles:
-            return set()
-        return set().union(*(self.roles.get(role, set()) for role in roles))
+            return {}
+        found: dict[str, int] = {}
+        for role, handed_down in roles.items():
+            for privilege in self.roles.get(role, set()):
+                found[privilege] = max(found.get(privilege, 0), handed_down)
+        return found
 
     def has(self, identity: str, path: str, privileges: list[str], any_of: bool = False) -> bool:
         """Whether an identity has all (or any) of the privileges on a path."""

@@ -27,6 +27,19 @@ def log_in(call: Call) -> dict[str, t.Any]:
     return call.node.access.log_in(user, call.params["password"])
 
 
+@method("GET /access/permissions")
+def permissions(call: Call) -> dict[str, dict[str, int]]:
+    """Of oneself and of one's own tokens anybody may ask, of others who has Sys.Audit on /access."""
+    who = call.params.get("userid", call.user)
+    if call.user not in (who, who.partition("!")[0]):
+        call.require("/access", AUDIT)
+    path, access = call.params.get("path"), call.node.access
+    if path is None:
+        return access.tree(who)
+    found = access.rights(who, path)
+    return {path: found} if found else {}
+
+
 @method("GET /version")
 @method("GET /nodes/{node}/version")
 def version(call: Call) -> dict[str, str]:
@@ -38,10 +51,20 @@ def manager_version() -> str:
 
 
 def _memory() -> dict[str, int]:
-    with open("/proc/meminfo") as lines:
-        found = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
+    found = _meminfo()
     total, available = found["MemTotal"], found["MemAvailable"]
     return {"total": total, "available": available, "free": found["MemFree"], "used": total - available}
+
+
+def _swap() -> dict[str, int]:
+    found = _meminfo()
+    total, free = found["SwapTotal"], found["SwapFree"]
+    return {"total": total, "free": free, "used": total - free}
+
+
+def _meminfo() -> dict[str, int]:
+    with open("/proc/meminfo") as lines:
+        return {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
 
 
 def _uptime() -> int:
@@ -67,7 +90,15 @@ def _node(call: Call) -> dict[str, t.Any]:
 
 @method("GET /nodes")
 def nodes(call: Call) -> list[dict[str, t.Any]]:
-    return [_node(call)]
+    """Every node of the cluster; what it does is only for who may see that."""
+    found = []
+    for name, online in call.node.members().items():
+        entry: dict[str, t.Any] = {"node": name, "id": f"node/{name}", "type": "node"}
+        entry |= {"status": "online" if online else "offline", "level": ""}
+        if name == call.node.name and call.may(f"/nodes/{name}", AUDIT):
+            entry |= _node(call)
+        found.append(entry)
+    return found
 
 
 @method("GET /nodes/{node}/status", "/nodes/{node}", AUDIT)
@@ -88,6 +119,7 @@ def node_status(call: Call) -> dict[str, t.Any]:
         "cpuinfo": {"cpus": os.cpu_count(), "cores": os.cpu_count(), "sockets": 1, "model": system.machine},
         "loadavg": [f"{load:.2f}" for load in os.getloadavg()],
         "memory": _memory(),
+        "swap": _swap(),
         "rootfs": {"total": disk.total, "used": disk.used, "free": disk.free, "avail": disk.free},
         "uptime": _uptime(),
     }
@@ -95,7 +127,7 @@ def node_status(call: Call) -> dict[str, t.Any]:
 
 @method("GET /cluster/nextid")
 def next_id(call: Call) -> str:
-    taken = set(call.node.vmids())
+    taken = set(call.node.guests())
     if (wanted := call.params.get("vmid")) is not None:
         if wanted in taken:
             raise refused({"vmid": f"VM {wanted} already exists"})
@@ -111,6 +143,9 @@ def resources(call: Call) -> list[dict[str, t.Any]]:
         for guest in containers.listed(call):
             number = {"id": f"lxc/{guest['vmid']}", "node": name, "maxcpu": guest.pop("cpus")}
             found.append({"template": 0, **guest, **number})
+        for vmid, (type_, where) in call.node.guests().items():
+            if (type_, where) != ("lxc", name) and call.may(f"/vms/{vmid}", ["VM.Audit"]):
+                found.append({"id": f"{type_}/{vmid}", "type": type_, "vmid": vmid, "node": where, "status": "unknown"})
     if kind in (None, "storage"):
         for storage in call.node.storages.status():
             if call.may(f"/storage/{storage['storage']}", ["Datastore.Audit", "Datastore.AllocateSpace"], any_of=True):
@@ -119,6 +154,30 @@ def resources(call: Call) -> list[dict[str, t.Any]]:
                 found.append({**entry, "maxdisk": storage["total"], "storage": storage["storage"], "shared": 0})
     if kind in (None, "node") and call.may(f"/nodes/{name}", AUDIT):
         found.append(_node(call))
+    return found
+
+
+@method("GET /nodes/{node}/network")
+def interfaces(call: Call) -> list[dict[str, t.Any]]:
+    """Bridges are only for who may use or see them."""
+    wanted, found = call.params.get("type"), []
+    for folder in sorted((call.node.root / "sys/class/net").glob("*")):
+        name, is_bridge = folder.name, (folder / "bridge").is_dir()
+        if name == "lo" or (wanted == "include_sdn"):
+            continue
+        if is_bridge and not call.may(f"/sdn/zones/localnetwork/{name}", ["SDN.Audit", "SDN.Use"], any_of=True):
+            continue
+        entry: dict[str, t.Any] = {
+            "iface": name,
+            "type": "bridge" if is_bridge else "eth",
+            "active": 1,
+            "method": "manual",
+        }
+        if is_bridge:
+            ports = sorted(port.name for port in (folder / "brif").glob("*") if not port.name.startswith("veth"))
+            entry |= {"autostart": 1, "bridge_ports": " ".join(ports), "bridge_stp": "off", "bridge_fd": "0"}
+        if wanted in (None, entry["type"]) or (is_bridge and wanted in ("any_bridge", "any_local_bridge")):
+            found.append(entry)
     return found
 
 

@@ -21,6 +21,7 @@ LXC = "/nodes/{node}/lxc"
 ONE = "/nodes/{node}/lxc/{vmid}"
 GUEST = "/vms/{vmid}"
 SSH_KEY = re.compile(r"(?:^|\s)(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-\S+|sk-\S+@openssh\.com) [A-Za-z0-9+/]+=*(?:\s|$)")
+TEMPLATE_READERS = ["Datastore.Allocate", "Datastore.AllocateSpace", "Datastore.Audit"]
 ANY_CONFIG = [f"VM.Config.{part}" for part in ("Disk", "CPU", "Memory", "Network", "Options")]
 
 
@@ -75,7 +76,7 @@ def create(call: Call) -> str:
             wanted[key] = f"{storage}:{wanted[key]}"
     permissions.may_change(call.user, call.require, vmid, wanted, unprivileged=bool(unprivileged))
     ostemplate = params["ostemplate"]
-    call.require(f"/storage/{ostemplate.split(':')[0]}", ["Datastore.AllocateSpace", "Datastore.Audit"], any_of=True)
+    call.require(f"/storage/{ostemplate.split(':')[0]}", TEMPLATE_READERS, any_of=True)
     template = call.node.storages.template(ostemplate)
     if not template.is_file():
         raise died(f"volume '{ostemplate}' does not exist")
@@ -91,8 +92,9 @@ def create(call: Call) -> str:
     if unprivileged:
         content["unprivileged"] = 1
     with call.node.locked(vmid):
-        if call.node.conf_path(vmid).exists():
-            raise died(f"unable to create CT {vmid} - CT {vmid} already exists on node '{call.node.name}'")
+        if taken := call.node.guests().get(vmid):
+            kind = {"lxc": "CT", "qemu": "VM"}[taken[0]]
+            raise died(f"unable to create CT {vmid} - {kind} {vmid} already exists on node '{taken[1]}'")
         call.node.save(vmid, {"lock": "create"})
     arguments = {"password": params.get("password"), "ssh_public_keys": params.get("ssh-public-keys")}
     arguments |= {"content": content, "ostemplate": ostemplate, "run": bool(params.get("start"))}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import json
 import os
 import re
 import sys
@@ -59,6 +60,23 @@ class Node:
         """The containers of this node."""
         found = (re.fullmatch(r"(\d+)\.conf", path.name) for path in self.conf_path(0).parent.iterdir())
         return sorted(int(name[1]) for name in found if name)
+
+    def guests(self) -> dict[int, tuple[str, str]]:
+        """Every guest of the cluster that has a configuration file: its type and its node."""
+        found = {}
+        for path in sorted(self.etc_pve.glob("nodes/*/*/*.conf")):
+            kind = {"lxc": "lxc", "qemu-server": "qemu"}.get(path.parent.name)
+            if kind and path.stem.isdecimal():
+                found[int(path.stem)] = (kind, path.parents[1].name)
+        return found
+
+    def members(self) -> dict[str, bool]:
+        """The nodes of the cluster and whether each is online; without a cluster this one is alone."""
+        try:
+            listed = json.loads((self.etc_pve / ".members").read_text())["nodelist"]
+        except FileNotFoundError:
+            return {self.name: True}
+        return {name: bool(entry["online"]) for name, entry in listed.items()}
 
     def load(self, vmid: int) -> conf.Conf:
         """The configuration of a container; what the reader has to say about the file goes to standard error."""

@@ -148,12 +148,23 @@ METHODS: dict[str, dict[str, Spec]] = {
         "tfa-challenge": TEXT,
         "username": {"type": "string", "maxLength": 64},
     },
+    "GET /access/permissions": {
+        "path": _matching(r"/|(/[A-Za-z0-9.\-_@]+)+"),
+        "userid": _matching(r"[^\s:/]+@[^\s:/!]+(![^\s:/!]+)?"),
+    },
     "GET /version": {},
     "GET /cluster/nextid": {"vmid": {**_GUEST["vmid"], **OPTIONAL}},
     "GET /cluster/resources": {"type": _one_of("vm", "storage", "node", "sdn")},
     "GET /nodes": {},
     "GET /nodes/{node}/version": _NODE,
     "GET /nodes/{node}/status": _NODE,
+    "GET /nodes/{node}/network": {
+        **_NODE,
+        "type": _one_of(
+            *("bridge", "bond", "eth", "alias", "vlan", "fabric", "OVSBridge", "OVSBond", "OVSPort", "OVSIntPort"),
+            *("vnet", "any_bridge", "any_local_bridge", "include_sdn"),
+        ),
+    },
     "GET /nodes/{node}/storage": {
         **_NODE,
         "content": _formatted("pve-storage-content-list"),

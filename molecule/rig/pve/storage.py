@@ -24,6 +24,13 @@ class Storage:
     kind: str
     content: tuple[str, ...]
     folder: Path
+    enabled: bool = True
+    must_be_mounted: bool = False  # is_mountpoint: what lies in the empty folder is not the storage
+
+    @property
+    def active(self) -> bool:
+        """Whether it can be used now."""
+        return self.enabled and (not self.must_be_mounted or self.folder.is_mount())
 
 
 class Storages:
@@ -42,7 +49,8 @@ class Storages:
             options = dict(line.split(None, 1) for line in rest if line.strip())
             where = options["path"] if kind == "dir" else options["pool"]
             content = tuple(part.strip() for part in options["content"].split(","))
-            entries.append(Storage(name, kind, content, root / where.lstrip("/")))
+            flags = (options.get("disable") != "1", options.get("is_mountpoint") == "1")
+            entries.append(Storage(name, kind, content, root / where.lstrip("/"), *flags))
         return cls(entries)
 
     def get(self, name: str) -> Storage:
@@ -53,6 +61,12 @@ class Storages:
     def for_containers(self, name: str) -> Storage:
         """A storage that can hold container volumes."""
         storage = self.get(name)
+        if not storage.enabled:
+            raise died(f"storage '{name}' is disabled")
+        if not storage.active:
+            raise died(
+                f"unable to activate storage '{name}' - directory is expected to be a mount point but is not mounted"
+            )
         if "rootdir" not in storage.content:
             raise refused({"storage": f"storage '{name}' does not support container directories"})
         return storage
@@ -96,18 +110,19 @@ class Storages:
         for entry in self.entries.values():
             entry.folder.mkdir(parents=True, exist_ok=True)
             disk = shutil.disk_usage(entry.folder)
+            total, used, free = disk if entry.active else (0, 0, 0)
             result.append(
                 {
                     "storage": entry.name,
                     "type": entry.kind,
                     "content": ",".join(entry.content),
-                    "active": 1,
-                    "enabled": 1,
+                    "active": int(entry.active),
+                    "enabled": int(entry.enabled),
                     "shared": 0,
-                    "total": disk.total,
-                    "used": disk.used,
-                    "avail": disk.free,
-                    "used_fraction": disk.used / disk.total,
+                    "total": total,
+                    "used": used,
+                    "avail": free,
+                    **({"used_fraction": used / total} if total else {}),
                 }
             )
         return result
