@@ -14,7 +14,7 @@ import typing as t
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# option: least, most, and what else it may be.
+# option: least and most.
 NUMBERS: dict[str, tuple[int, int | None]] = {
     "vmid": (100, 999999999),
     "cores": (0, 8192),  # 0 is this module's word for all of them
@@ -240,6 +240,6 @@ def _reserved(address: Address, mine: Interface) -> str | None:
     """What an address is in a subnet where it is none that a machine can have. IPv6 knows no such addresses."""
     if mine.version == 6 or mine.network.num_addresses <= 2:
         return None
-    return {mine.network.network_address: "network address", mine.network.broadcast_address: "broadcast address"}.get(
-        address
-    )
+    if address == mine.network.network_address:
+        return "network address"
+    return "broadcast address" if address == mine.network.broadcast_address else None
