@@ -48,7 +48,7 @@ def needed(
     ``storages`` are those on which disks are allocated; ``vnets`` are networks of SDN, whose zone the API does not tell here.
     """
     vm = f"/vms/{guest.vmid}"
-    needs = [
+    needs: list[tuple[str, tuple[str, ...], str]] = [
         (vm, ("VM.Audit",), "reading it"),
         (f"/nodes/{node}", ("Sys.Audit",), "reading the node's memory and CPUs"),
     ]
