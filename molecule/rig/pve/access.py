@@ -160,7 +160,8 @@ class Access:
         own = dict.fromkeys(EVERYTHING, 1) if user == "root@pam" else self._listed(user, path)
         if not self.separated.get(identity, True):
             return own
-        return {privilege: down for privilege, down in self._listed(identity, path).items() if privilege in own}
+        listed = self._listed(identity, path)
+        return {privilege: own[privilege] and listed[privilege] for privilege in own.keys() & listed.keys()}
 
     def tree(self, identity: str) -> dict[str, dict[str, int]]:
         """Privileges on every path that Proxmox has at the top or in a list; paths without any are left out."""

@@ -71,12 +71,11 @@ def _may(check: Check, vmid: int, key: str, value: str | None, old: dict[str, t.
             check(guest, ["VM.Allocate"])
         return
     check(guest, [next(privilege for pattern, privilege in PRIVILEGES if re.fullmatch(pattern, key))])
-    if value is None:
-        return
-    if key == "rootfs" or re.fullmatch(r"mp\d+", key):
+    if re.fullmatch(r"net\d+", key):
+        for network in filter(None, (old.get(key), value)):
+            _may_use_bridge(check, network)
+    elif value is not None and (key == "rootfs" or re.fullmatch(r"mp\d+", key)):
         _may_use_volume(check, parse_property_string(ROOTFS if key == "rootfs" else MOUNT, value)["volume"])
-    elif re.fullmatch(r"net\d+", key):
-        _may_use_bridge(check, old.get(key), value)
 
 
 def _changed_features(old: str | None, new: str | None) -> set[str]:
@@ -94,9 +93,9 @@ def _may_use_volume(check: Check, volume: str) -> None:
         check(f"/storage/{new[1]}", ["Datastore.AllocateSpace"])
 
 
-def _may_use_bridge(check: Check, old: str | None, new: str) -> None:
-    """A bridge needs SDN.Use since Proxmox VE 8; one that the guest has already is not asked for again."""
-    before = parse_property_string(NETWORK, old) if old else {}
-    after = parse_property_string(NETWORK, new)
-    if after.get("bridge") and after["bridge"] != before.get("bridge"):
-        check(f"/sdn/zones/localnetwork/{after['bridge']}", ["SDN.Use"])
+def _may_use_bridge(check: Check, text: str) -> None:
+    """A bridge needs SDN.Use since Proxmox VE 8, the one that the guest has as well as the one that it gets."""
+    network = parse_property_string(NETWORK, text)
+    if network.get("bridge"):
+        tag = f"/{network['tag']}" if network.get("tag") else ""
+        check(f"/sdn/zones/localnetwork/{network['bridge']}{tag}", ["SDN.Use"])

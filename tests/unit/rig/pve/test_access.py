@@ -83,3 +83,23 @@ def test_a_separated_token_has_no_more_than_its_user() -> None:
     assert access.privileges("a@pve!t", "/vms/1") == ROLES["PVEVMUser"]
     assert access.privileges("a@pve!all", "/vms/1") == ROLES["PVEVMUser"]
     assert access.privileges("root@pam!t", "/vms/1") == ROLES["PVEAuditor"]
+
+
+def test_the_tree_of_privileges_says_what_is_handed_down() -> None:
+    access = Access(users={"a@pve"}, separated={"a@pve!t": True})
+    access.roles = {"See": {"VM.Audit"}, "Run": {"VM.Audit", "VM.PowerMgmt"}}
+    access.lists = [
+        ("/", False, "a@pve", "See"),
+        ("/vms", True, "a@pve", "Run"),
+        ("/vms", True, "a@pve!t", "See"),
+        ("/vms", False, "a@pve!t", "Run"),
+        ("/vms/7", True, "a@pve", "NoAccess"),
+        ("/storage", True, "b@pve", "See"),
+    ]
+    # Without any privilege a path is not there, be it one that Proxmox lists in any case or one of a list.
+    assert access.tree("a@pve") == {
+        "/": {"VM.Audit": 0},
+        "/vms": {"VM.Audit": 1, "VM.PowerMgmt": 1},
+    }
+    assert access.tree("a@pve!t") == {"/vms": {"VM.Audit": 1, "VM.PowerMgmt": 0}}
+    assert set(access.tree("root@pam")) >= {"/", "/access", "/nodes", "/pool", "/sdn", "/storage", "/vms"}

@@ -50,7 +50,7 @@ def test_only_a_changed_feature_counts(old: str, new: str, why: str | None) -> N
 
 def test_new_volume_and_new_bridge_need_more() -> None:
     asked: list[tuple[str, list[str]]] = []
-    new = {"mp0": "tank:8,mp=/data", "net0": "name=eth0,bridge=vmbr1", "net1": "name=eth1,bridge=vmbr0,mtu=1400"}
+    new = {"mp0": "tank:8,mp=/data", "net0": "name=eth0,bridge=vmbr1", "net1": "name=eth1,bridge=vmbr0,tag=7"}
     old = {"net1": "name=eth1,bridge=vmbr0"}
     permissions.may_change("a@pve", lambda path, wanted: asked.append((path, wanted)), 5, new, old=old)
     assert asked == [
@@ -59,4 +59,7 @@ def test_new_volume_and_new_bridge_need_more() -> None:
         ("/vms/5", ["VM.Config.Network"]),
         ("/sdn/zones/localnetwork/vmbr1", ["SDN.Use"]),
         ("/vms/5", ["VM.Config.Network"]),
+        # The bridge that it has and the one that it gets.
+        ("/sdn/zones/localnetwork/vmbr0", ["SDN.Use"]),
+        ("/sdn/zones/localnetwork/vmbr0/7", ["SDN.Use"]),
     ]
