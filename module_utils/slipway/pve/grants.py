@@ -38,10 +38,12 @@ def needed(
     node: str,
     guest: Guest,
     changes: Mapping[str, t.Any],
+    *,
+    creating: bool,
+    unprivileged: bool,
     storages: Iterable[str],
     template_storage: str | None,
-    unprivileged: bool,
-    vnets: Iterable[str] = (),
+    vnets: t.Collection[str] = (),
 ) -> list[Need]:
     """What an identity that is not root@pam needs so that ``changes`` (key to value, None to delete) can be made.
 
@@ -52,35 +54,33 @@ def needed(
         (vm, ("VM.Audit",), "reading it"),
         (f"/nodes/{node}", ("Sys.Audit",), "reading the node's memory and CPUs"),
     ]
-    if not guest.exists:
+    if creating:
         needs.append((vm, ("VM.Allocate",), "creating it"))
         if not unprivileged:
             needs.append(("/", ("Sys.Modify",), "creating a privileged container"))
     for key, value in sorted(changes.items()):
         privileges = permissions.verdict("", key, value, unprivileged, guest.declared).privileges
         needs += [(vm, (privilege,), key) for privilege in privileges]
-        if key.startswith("net") and value is not None:
-            needs += [(path, ("SDN.Use",), key) for path in _bridge_paths(key, str(value), guest, set(vnets))]
+        if key.startswith("net"):
+            # The bridge that it has is asked for as well as the one that it gets.
+            used = [str(text) for text in (guest.declared.get(key), value) if text]
+            needs += [(path, ("SDN.Use",), key) for text in used if (path := _bridge_path(text, vnets))]
     needs += [(f"/storage/{name}", ("Datastore.AllocateSpace",), "its disks") for name in sorted(set(storages))]
     if template_storage:
-        readers = ("Datastore.Audit", "Datastore.AllocateSpace", "Datastore.Allocate")
-        needs.append((f"/storage/{template_storage}", readers, "reading the template"))
+        needs.append(
+            (f"/storage/{template_storage}", ("Datastore.Audit", "Datastore.AllocateSpace"), "reading the template")
+        )
     if changes or not guest.running:
         needs.append((vm, ("VM.PowerMgmt",), "starting it"))
     return _merged(needs)
 
 
-def _bridge_paths(key: str, value: str, guest: Guest, vnets: set[str]) -> list[str]:
-    """A bridge that the interface has already is not asked for again."""
-    bridge = _bridge(value)
-    if not bridge or bridge in vnets or bridge == _bridge(str(guest.declared.get(key, ""))):
-        return []
-    tag = properties.parse(value).get("tag")
-    return [f"{BRIDGES}/{bridge}/{tag}" if tag else f"{BRIDGES}/{bridge}"]
-
-
-def _bridge(value: str) -> str | None:
-    return properties.parse(value).get("bridge")
+def _bridge_path(value: str, vnets: t.Collection[str]) -> str | None:
+    """The path of an interface's bridge, or of its VLAN on it; None where it has none, and where it is one of ``vnets``."""
+    options = properties.parse(value)
+    if not options.get("bridge") or options["bridge"] in vnets:
+        return None
+    return "/".join([BRIDGES, options["bridge"], *([options["tag"]] if options.get("tag") else [])])
 
 
 def _merged(needs: Sequence[tuple[str, tuple[str, ...], str]]) -> list[Need]:

@@ -6,25 +6,20 @@ Pure. ``survey`` reads the facts. One finding a fault: what cannot be seen becau
 
 from __future__ import annotations
 
-import difflib
 import typing as t
 from dataclasses import dataclass, field
 
 from ..findings import Finding, finding
-from . import desired, grants, permissions, plan, properties, values
+from . import desired, grants, permissions, plan, properties, storage, values
 from .guest import Guest
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-GIB = 1024**3
 MIB = 1024**2
 # What Proxmox takes where a new guest names no storage and no root disk (API2/LXC.pm).
 DEFAULT_STORAGE = "local"
 DEFAULT_ROOTFS_GIB = 4
-# Only LVM allocates a container's disk as a whole. A subvolume of ZFS has a quota and no reservation (ZFSPoolPlugin,
-# zfs_create_subvol), and images on folders, NFS, Ceph or LVM-thin grow as they are written.
-THICK_KINDS = frozenset({"lvm"})
 
 Row = t.Mapping[str, t.Any]
 
@@ -70,8 +65,8 @@ def node_trouble(node: str, nodes: Sequence[Row]) -> tuple[str, str, str] | None
     """Why a node cannot be asked: a finding's id, a severity, and a sentence. None where it is online."""
     row = next((row for row in nodes if row["node"] == node), None)
     if row is None:
-        names = nearest(node, (str(row["node"]) for row in nodes))
-        return "PVE_NODE_UNKNOWN", "fail", f"The nodes of this cluster are {_listed(names)}."
+        names = storage.nearest(node, (str(row["node"]) for row in nodes))
+        return "PVE_NODE_UNKNOWN", "fail", f"Its nodes are {names}."
     if row.get("status") == "online":
         return None
     severity = "fail" if row.get("status") == "offline" else "unknown"
@@ -87,16 +82,6 @@ def template_of(params: Mapping[str, t.Any]) -> tuple[str, str] | None:
     """Storage and file of the declared template, None where there is none or it cannot be read."""
     found = values.TEMPLATE.fullmatch(params.get("ostemplate") or "")
     return (found["storage"], found["file"]) if found else None
-
-
-def holds_templates(storages: Sequence[Row], name: str) -> bool:
-    """Whether a storage is there, can be reached and may have templates, so that asking for them makes sense."""
-    return any(row["storage"] == name and _fit(row, ["vztmpl"]) for row in storages)
-
-
-def nearest(wanted: str, names: Iterable[str]) -> list[str]:
-    """Names in the order in which they resemble the wanted one."""
-    return sorted(names, key=lambda name: (-difflib.SequenceMatcher(None, wanted, name).ratio(), name))
 
 
 class _Judgement:
@@ -129,7 +114,6 @@ class _Judgement:
         yield from self._guest()
         yield from self._identity()
         yield from self._storages()
-        yield from self._template()
         yield from self._machine()
         yield from self._network()
 
@@ -141,7 +125,7 @@ class _Judgement:
             return {}
         changes = plan.plan(self.guest.declared, desired.configuration(self.sound, self.guest))
         keys: dict[str, t.Any] = {**changes.set, **dict.fromkeys(changes.delete)}
-        if self.is_new:
+        if self.is_new and not (self.params.get("rootfs") and self.sound["rootfs"] is None):
             rootfs = self.sound.get("rootfs") or {
                 "storage": self.params.get("storage") or DEFAULT_STORAGE,
                 "size_gib": DEFAULT_ROOTFS_GIB,
@@ -154,8 +138,8 @@ class _Judgement:
         sizes: dict[str, int] = {}
         for key, value in self.changes.items():
             if key == "rootfs" or key.startswith("mp"):
-                storage, _, size = properties.parse(str(value), "volume")["volume"].partition(":")
-                sizes[storage] = sizes.get(storage, 0) + int(size)
+                name, _, size = properties.parse(str(value), "volume")["volume"].partition(":")
+                sizes[name] = sizes.get(name, 0) + int(size)
         return sizes
 
     def _lacks(self, path: str, *privileges: str) -> bool:
@@ -226,78 +210,36 @@ class _Judgement:
             self.node,
             self.guest,
             {key: value for key, value in self.changes.items() if key not in self.root_only},
-            self.disks,
-            template[0] if template else None,
-            self.unprivileged,
-            [str(row["iface"]) for row in self.facts.bridges or [] if row.get("type") == "vnet"],
+            creating=self.is_new,
+            unprivileged=self.unprivileged,
+            storages=self.disks,
+            template_storage=template[0] if template else None,
+            vnets=[str(row["iface"]) for row in self.facts.bridges or [] if row.get("type") == "vnet"],
         )
 
     def _storages(self) -> Iterator[Finding]:
         """Whether each storage can take what is to lie on it: disks, and the template of a guest that is new."""
-        uses = {name: {"rootdir": f"{size} GiB of disks"} for name, size in self.disks.items()}
-        if self.is_new and (template := template_of(self.params)):
-            uses.setdefault(template[0], {})["vztmpl"] = "the template"
-        if uses and self.facts.storages is None:
+        template = template_of(self.params) if self.is_new else None
+        names = {*self.disks, *([template[0]] if template else [])}
+        rows = self.facts.storages
+        if names and rows is None:
             yield self._unread("storages", f"storages of node '{self.node}'")
-            return
-        for name, contents in sorted(uses.items()):
-            yield from self._storage(name, contents)
-
-    def _storage(self, name: str, uses: Mapping[str, str]) -> Iterator[Finding]:
-        subject = f"storage '{name}' of node '{self.node}'"
-        row = next((row for row in self.facts.storages or [] if row["storage"] == name), None)
-        if row is None:
+        for name in sorted(names) if rows is not None else []:
             # One that the identity may not use is not listed. Of such a one the missing privilege is told.
-            if not self._lacks(f"/storage/{name}", "Datastore.Audit", "Datastore.AllocateSpace"):
-                fit = [str(row["storage"]) for row in self.facts.storages or [] if _fit(row, uses)]
-                text = f"It is declared for {' and '.join(uses.values())}. "
-                yield finding("PVE_STORAGE_UNKNOWN", subject, text + f"Fit for that: {_listed(nearest(name, fit))}.")
-            return
-        if not _usable(row):
-            state = "It is disabled" if not properties.truth(row.get("enabled", 1)) else "It is enabled and not active"
-            yield finding("PVE_STORAGE_INACTIVE", subject, f"{state}, and declared for {' and '.join(uses.values())}.")
-            return
-        lacking = [content for content in uses if content not in _contents(row)]
-        if lacking:
-            fit = [str(other["storage"]) for other in self.facts.storages or [] if _fit(other, lacking)]
-            text = f"It takes {', '.join(_contents(row))} and not {' and '.join(lacking)}, which "
-            text += (
-                f"{' and '.join(uses[content] for content in lacking)} would be. Fit: {_listed(nearest(name, fit))}."
-            )
-            yield finding("PVE_STORAGE_CONTENT", subject, text)
-        if "rootdir" in uses and "rootdir" not in lacking:
-            yield from self._space(subject, name, row)
+            if self._lacks(f"/storage/{name}", "Datastore.Audit", "Datastore.AllocateSpace"):
+                continue
+            wish = storage.Wish(self.disks.get(name, 0), bool(template and template[0] == name))
+            subject = f"storage '{name}' of node '{self.node}'"
+            yield from storage.faults(subject, name, wish, rows or [], self._template_bytes())
+        if template and "templates" in self.facts.unread:
+            yield self._unread("templates", f"templates of storage '{template[0]}'")
+        # Without templates the storage could not be asked, which is told of the storage.
+        elif template and self.facts.templates is not None:
+            yield from storage.missing_template(self.node, *template, self.facts.templates)
 
-    def _space(self, subject: str, name: str, row: Row) -> Iterator[Finding]:
-        free, size, kind = int(row.get("avail") or 0), self.disks[name] * GIB, str(row.get("type"))
-        if size <= free:
-            return
-        text = f"Declared are {self.disks[name]} GiB, free are {free / GIB:.1f} GiB. "
-        if kind in THICK_KINDS:
-            text += f"A disk on '{kind}' takes its whole size at once, so that it could not be made."
-            yield finding("PVE_STORAGE_FULL", subject, text)
-        else:
-            text += f"A disk on '{kind}' takes space as it is written, so that it can be made and not be filled."
-            yield finding("PVE_STORAGE_FULL", subject, text, "warn")
-
-    def _template(self) -> Iterator[Finding]:
-        template = template_of(self.params)
-        if not self.is_new or template is None:
-            return
-        storage, file = template
-        if "templates" in self.facts.unread:
-            if not self._lacks(f"/storage/{storage}", "Datastore.Audit", "Datastore.AllocateSpace"):
-                yield self._unread("templates", f"templates of storage '{storage}'")
-            return
-        # None: the storage could not be asked, which is told of the storage.
-        if self.facts.templates is None:
-            return
-        there = [str(row["volid"]) for row in self.facts.templates]
-        if self.params["ostemplate"] in there:
-            return
-        names = _listed(nearest(file, (volume.rpartition("/")[2] for volume in there)))
-        text = f"Storage '{storage}' has {names}. To fetch it: pveam update && pveam download {storage} {file}"
-        yield finding("PVE_TEMPLATE_MISSING", f"template '{file}' on node '{self.node}'", text)
+    def _template_bytes(self) -> int:
+        found = (row for row in self.facts.templates or [] if row["volid"] == self.params.get("ostemplate"))
+        return int(next(found, {}).get("size") or 0)
 
     def _machine(self) -> Iterator[Finding]:
         machine = self.facts.machine
@@ -321,11 +263,11 @@ class _Judgement:
             yield finding("PVE_CPUS_EXCEEDED", self.subject, text)
 
     def _network(self) -> Iterator[Finding]:
-        networks = self.sound.get("net") or []
+        networks = self.params.get("net") or []
         for network in networks:
             for fault, text in values.addresses(network):
                 yield finding(fault, self.subject, f"{text}.")
-        bridges = list(dict.fromkeys(network["bridge"] for network in networks if network.get("bridge")))
+        bridges = dict.fromkeys(network["bridge"] for network in networks if values.is_interface(network.get("bridge")))
         if bridges and self.facts.bridges is None:
             yield self._unread("bridges", f"bridges of node '{self.node}'")
             return
@@ -333,25 +275,9 @@ class _Judgement:
         for bridge in bridges:
             # One that the identity may not use is not listed. Of such a one the missing privilege is told.
             if bridge not in there and not self._lacks(f"{grants.BRIDGES}/{bridge}", "SDN.Use", "SDN.Audit"):
-                text = f"Node '{self.node}' has {_listed(nearest(bridge, there))}."
+                text = f"Node '{self.node}' has {storage.nearest(bridge, there)}."
                 yield finding("PVE_BRIDGE_UNKNOWN", f"bridge '{bridge}' of {self.subject}", text)
 
     def _unread(self, what: str, subject: str) -> Finding:
         cause = self.facts.unread.get(what, "it was not asked for")
         return finding("CHECK_NOT_MADE", subject, f"{cause.rstrip('.')}.")
-
-
-def _contents(row: Row) -> list[str]:
-    return [part.strip() for part in str(row.get("content", "")).split(",") if part.strip()]
-
-
-def _usable(row: Row) -> bool:
-    return properties.truth(row.get("enabled", 1)) and properties.truth(row.get("active", 1))
-
-
-def _fit(row: Row, contents: Iterable[str]) -> bool:
-    return _usable(row) and set(contents) <= set(_contents(row))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typing as t
 
-from . import api, lookup, permissions, preflight, values
+from . import api, lookup, permissions, preflight, storage, values
 from .client import ApiError, doing
 
 if t.TYPE_CHECKING:
@@ -52,10 +52,10 @@ def survey(client: Client, params: Mapping[str, t.Any]) -> preflight.Facts:
         if (not guest.exists and not taken_by) or params.get("mounts"):
             storages = reader.read("storages", lambda: api.storages(client, node))
         template = preflight.template_of(params)
-        if not guest.exists and not taken_by and template and preflight.holds_templates(storages or [], template[0]):
+        if not guest.exists and not taken_by and template and storage.holds_templates(storages or [], template[0]):
             templates = reader.read("templates", lambda: api.templates(client, node, template[0]))
         bridges = None
-        if any(network.get("bridge") for network in params.get("net") or []):
+        if any(values.is_interface(network.get("bridge")) for network in params.get("net") or []):
             bridges = reader.read("bridges", lambda: api.bridges(client, node))
         machine = reader.read("machine", lambda: api.machine(client, node))
     return preflight.Facts(nodes, guest, taken_by, tree, storages, templates, machine, bridges, reader.unread)

@@ -168,7 +168,7 @@ def _network(network: Mapping[str, t.Any], where: str) -> Iterator[str]:
             yield text
     for option in ("name", "bridge"):
         value = network.get(option)
-        if value and not (INTERFACE.fullmatch(value) and len(value) <= LINUX_NAME_LENGTH):
+        if value and not is_interface(value):
             yield (
                 f"{option} of {where} is '{value}'; it must be of letters, digits and - _ . and "
                 f"{LINUX_NAME_LENGTH} at most"
@@ -185,6 +185,11 @@ def _network(network: Mapping[str, t.Any], where: str) -> Iterator[str]:
             )
         if network.get(gateway) and _address(network[gateway], version) is None:
             yield f"{gateway} of {where} is '{network[gateway]}'; it must be an IPv{version} address without a prefix length"
+
+
+def is_interface(value: str | None) -> bool:
+    """Whether an interface or bridge can have this name."""
+    return bool(value and INTERFACE.fullmatch(value) and len(value) <= LINUX_NAME_LENGTH)
 
 
 Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]

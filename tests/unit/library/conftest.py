@@ -13,6 +13,13 @@ import requests
 UPID = "UPID:node1:0000ABCD:00001234:6731F2A0:{}:{}:deploy@pve!slipway:"
 
 
+# Enough for everything that the modules do.
+PRIVILEGES = (
+    *("VM.Audit", "VM.Allocate", "VM.PowerMgmt", "Sys.Audit", "SDN.Use", "Datastore.AllocateSpace"),
+    *(f"VM.Config.{part}" for part in ("CPU", "Disk", "Memory", "Network", "Options")),
+)
+
+
 class Proxmox:
     """Node ``node1`` of a cluster with its containers, and every request that it got.
 
@@ -26,6 +33,22 @@ class Proxmox:
         self.elsewhere: list[dict[str, t.Any]] = []
         self.answers: dict[str, list[t.Any]] = {}
         self.headers: list[t.Any] = []
+        self.nodes = [{"node": "node1", "status": "online"}, {"node": "node2", "status": "offline"}]
+        self.permissions: dict[str, dict[str, int]] = {"/": dict.fromkeys(PRIVILEGES, 1)}
+        self.storages = [
+            {"storage": "local", "type": "dir", "content": "vztmpl,iso", "enabled": 1, "active": 1, "avail": 2**40},
+            {
+                "storage": "local-zfs",
+                "type": "zfspool",
+                "content": "rootdir",
+                "enabled": 1,
+                "active": 1,
+                "avail": 2**40,
+            },
+        ]
+        self.templates = ["local:vztmpl/debian-13.tar.zst"]
+        self.bridges = ["vmbr0"]
+        self.machine = {"memory": {"total": 2**40}, "swap": {"total": 2**33}, "cpuinfo": {"cpus": 64}}
 
     def guest(self, vmid: int, status: str = "stopped", pending: list[t.Any] | None = None, **config: t.Any) -> None:
         config = {"memory": 512, "swap": 512, "unprivileged": 1, **config}
@@ -60,6 +83,10 @@ class Proxmox:
             return (400, "Parameter verification failed.", errors) if taken else arguments["vmid"]
         if parts == ["cluster", "resources"]:
             return self.elsewhere
+        if parts in (["nodes"], ["access", "permissions"]):
+            return self.nodes if parts == ["nodes"] else self.permissions
+        if parts[2] in ("status", "network", "storage"):
+            return self._of_node(parts[2:])
         if parts == ["nodes", "node1", "lxc"]:
             if method == "GET":
                 return [{"vmid": str(vmid), "status": guest["status"]} for vmid, guest in self.guests.items()]
@@ -69,6 +96,15 @@ class Proxmox:
         if parts[2] == "tasks":
             return {"status": "stopped", "exitstatus": "OK"} if parts[-1] == "status" else []
         return self._of_guest(method, int(parts[3]), parts[4:], arguments)
+
+    def _of_node(self, parts: list[str]) -> t.Any:
+        if parts == ["status"]:
+            return self.machine
+        if parts == ["network"]:
+            return [{"iface": name, "type": "bridge"} for name in self.bridges]
+        if parts == ["storage"]:
+            return self.storages
+        return [{"volid": name, "size": 2**27} for name in self.templates if name.split(":")[0] == parts[1]]
 
     def _of_guest(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
         guest = self.guests[vmid]
