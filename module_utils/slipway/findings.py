@@ -180,8 +180,8 @@ CATALOGUE: dict[str, Fault] = {
     ),
     "PVE_PRIVILEGE_MISSING": Fault(
         "fail",
-        "The identity lacks a privilege in Proxmox that the work needs.",
-        "Give it as the detail says, or work as root over SSH (api_backend: ssh_paramiko), which needs none.",
+        "The identity lacks privileges in Proxmox that the work needs.",
+        "Give them as the detail says, or work as root over SSH (api_backend: ssh_paramiko), which needs none.",
         "Telmate/terraform-provider-proxmox#1423",
     ),
     # --- GPU host and driver ---

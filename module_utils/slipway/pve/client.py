@@ -67,7 +67,7 @@ def _from_answer(error: t.Any, identity: str) -> ApiError:
     words = str(error.content or error.status_message or "no reason given")
     if isinstance(error.errors, dict) and set(error.errors) != {"errors"}:
         words += "".join(f"; {name}: {text}" for name, text in sorted(error.errors.items()))
-    cause = f"Proxmox answered {error.status_code} {' '.join(words.split())}"
+    cause = f"Proxmox answered {error.status_code} {' '.join(words.split()).rstrip('.! ')}"
     remedies = {
         400: "Correct the option that it names",
         401: f"Check user, token and secret of '{identity}'",

@@ -104,22 +104,31 @@ def held(tree: Tree, path: str) -> set[str]:
     return found
 
 
-def missing(tree: Tree, needs: Iterable[Need]) -> list[Need]:
-    """The needs that the identity does not meet."""
-    return [need for need in needs if not held(tree, need.path) & set(need.privileges)]
+def missing(tree: Tree, needs: Iterable[Need]) -> dict[str, list[Need]]:
+    """The needs that the identity does not meet, by path: what is missing there is given by one command."""
+    found: dict[str, list[Need]] = {}
+    for need in needs:
+        if not held(tree, need.path) & set(need.privileges):
+            found.setdefault(need.path, []).append(need)
+    return found
 
 
-def way_out(identity: str, need: Need) -> str:
+def sentence(identity: str, path: str, needs: Sequence[Need]) -> str:
+    """What is missing on a path, what it is needed for, and the command that gives it."""
+    parts = [f"{' or '.join(need.privileges)} (for {', '.join(need.purposes)})" for need in needs]
+    return f"On {path}: {', '.join(parts)}. To give it, on the node: {way_out(identity, path, needs[0].privileges[0])}"
+
+
+def way_out(identity: str, path: str, privilege: str) -> str:
     """The command that gives what is missing. A token with privileges of its own needs them beside its user."""
     user, _, token = identity.partition("!")
     who = [] if user == permissions.ROOT else [f"--users {user}"]
     if token:
         who.append(f"--tokens '{identity}'")
-    privilege = need.privileges[0]
     if privilege == "Sys.Modify":
         # Roles of Proxmox that have this one have nearly everything.
         role = "SlipwayPrivileged"
         make = f"pveum role add {role} --privs {privilege} && "
     else:
         role, make = ROLES[privilege.split(".")[0]], ""
-    return f"{make}pveum acl modify {need.path} {' '.join(who)} --roles {role}"
+    return f"{make}pveum acl modify {path} {' '.join(who)} --roles {role}"

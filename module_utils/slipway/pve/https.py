@@ -31,7 +31,9 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
     token_name = token.rpartition("!")[2] if token else None
     credentials = {"token_name": token_name, "token_value": secret} if token and secret else {"password": password}
     identity = f"{user}!{token_name}" if token and secret else user
-    explain = partial(_explain, identity=identity, timeout_seconds=params["api_timeout_seconds"])
+    explain = partial(
+        _explain, identity=identity, port=params["api_port"], timeout_seconds=params["api_timeout_seconds"]
+    )
     try:
         resource = ProxmoxAPI(
             params["api_host"],
@@ -46,21 +48,35 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
     return Client(resource, identity, params["api_host"], explain, ERRORS)
 
 
-def _explain(error: Exception, identity: str, timeout_seconds: int) -> ApiError:
+def _explain(error: Exception, identity: str, port: int, timeout_seconds: int) -> ApiError:
     """Say what went wrong on the way. SSLError and ConnectTimeout are ConnectionErrors too, so they come first."""
     if isinstance(error, AuthenticationError):
         return ApiError(f"Proxmox refused the password of '{identity}'", "Check user, realm and password", 401)
     if isinstance(error, requests.exceptions.SSLError):
         return ApiError(
-            f"its TLS certificate is not trusted ({error})",
+            f"its TLS certificate is not trusted ({_reason(error)})",
             "Set ca_path to the cluster's CA (/etc/pve/pve-root-ca.pem on a node), and use a host name or address that "
             "the certificate names",
         )
     if isinstance(error, requests.exceptions.ProxyError):
-        return ApiError(f"the proxy does not let it through ({error})", "Add the host to no_proxy")
+        return ApiError(f"the proxy does not let it through ({_reason(error)})", "Add the host to no_proxy")
     if isinstance(error, requests.exceptions.ReadTimeout):
         return ApiError(
             f"no answer came within {timeout_seconds} seconds; the node may still be at work",
             "Look at the node's task list, then run again, with a longer api_timeout_seconds if it is slow",
         )
-    return ApiError(f"it cannot be reached ({error})", "Check address, port 8006, firewall and the service pveproxy")
+    return ApiError(
+        f"it cannot be reached on port {port} ({_reason(error)})",
+        "Check address, port, firewall and the service pveproxy",
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """What is at the bottom of an error of requests, in words: it wraps that of urllib3, which wraps the system's."""
+    inner: t.Any = getattr(error, "reason", None)
+    if not isinstance(inner, BaseException):
+        inner = next((part for part in error.args if isinstance(part, BaseException)), error.__cause__)
+    if inner is not None:
+        return _reason(inner)
+    # A refused certificate says why in words of its own; others have the system's.
+    return str(getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error).rstrip(". ")

@@ -197,11 +197,8 @@ class _Judgement:
         if self.facts.permissions is None:
             yield self._unread("permissions", f"privileges of '{self.identity}'")
             return
-        for need in grants.missing(self.facts.permissions, self._needs()):
-            text = (
-                f"{' or '.join(need.privileges)} on {need.path}, for {', '.join(need.purposes)}. "
-                f"On the node: {grants.way_out(self.identity, need)}"
-            )
+        for path, needs in grants.missing(self.facts.permissions, self._needs()).items():
+            text = grants.sentence(self.identity, path, needs)
             yield finding("PVE_PRIVILEGE_MISSING", f"'{self.identity}'", text)
 
     def _needs(self) -> list[grants.Need]:
@@ -259,7 +256,7 @@ class _Judgement:
         cpus = int((machine.get("cpuinfo") or {}).get("cpus") or 0)
         declared = self.sound.get("cores") or 0
         if cpus and declared > cpus:
-            text = f"'cores' is {declared}, and node '{self.node}' has {cpus}."
+            text = f"'cores' is {declared}, and node '{self.node}' has {cpus} CPUs."
             yield finding("PVE_CPUS_EXCEEDED", self.subject, text)
 
     def _network(self) -> Iterator[Finding]:

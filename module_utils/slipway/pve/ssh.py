@@ -133,4 +133,11 @@ def _explain(error: Exception, known_hosts: str | None) -> ApiError:
             "no answer came in time; pvesh may still be at work there",
             "Look at the node's task list, then run again, with a longer timeout_seconds if it is slow",
         )
-    return ApiError(f"it cannot be reached over SSH ({error})", "Check address, port and sshd on the node")
+    reason: t.Any = error
+    if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError):
+        # One error an address that was tried; the first says enough.
+        reason = next(iter(error.errors.values()))
+    return ApiError(
+        f"it cannot be reached over SSH ({getattr(reason, 'strerror', None) or reason})",
+        "Check address, port and sshd on the node",
+    )

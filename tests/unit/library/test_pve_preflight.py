@@ -104,21 +104,15 @@ def test_all_that_is_wrong_comes_at_once(run_module: Run, proxmox: t.Any) -> Non
         ("PVE_VALUE_REFUSED", "fail"),
         ("PVE_ROOT_ONLY_KEYS", "fail"),
         ("PVE_PRIVILEGE_MISSING", "fail"),
-        ("PVE_PRIVILEGE_MISSING", "fail"),
-        ("PVE_PRIVILEGE_MISSING", "fail"),
         ("PVE_STORAGE_UNKNOWN", "fail"),
         ("PVE_TEMPLATE_MISSING", "fail"),
         ("PVE_MEMORY_EXCEEDED", "fail"),
         ("PVE_BRIDGE_UNKNOWN", "fail"),
     ]
     assert [found["detail"] for found in result["findings"] if found["id"] == "PVE_PRIVILEGE_MISSING"] == [
-        f"{privilege} on /vms/101, for {keys}. On the node: pveum acl modify /vms/101 --users deploy@pve "
-        "--tokens 'deploy@pve!slipway' --roles PVEVMAdmin"
-        for privilege, keys in (
-            ("VM.Config.Network", "hostname, net0"),
-            ("VM.Config.Memory", "memory, swap"),
-            ("VM.Config.Disk", "rootfs"),
-        )
+        "On /vms/101: VM.Config.Network (for hostname, net0), VM.Config.Memory (for memory, swap), VM.Config.Disk (for "
+        "rootfs). To give it, on the node: pveum acl modify /vms/101 --users deploy@pve --tokens 'deploy@pve!slipway' "
+        "--roles PVEVMAdmin"
     ]
 
 
@@ -145,7 +139,7 @@ def test_a_guest_that_the_identity_may_not_see(run_module: Run, proxmox: t.Any) 
     proxmox.permissions["/vms"] = {"VM.PowerMgmt": 1}
     result = run_module(pve_preflight, API | DECLARED)
     assert told(result) == [("PVE_PRIVILEGE_MISSING", "fail")]
-    assert result["findings"][0]["detail"].startswith("VM.Audit on /vms/101, for reading it. ")
+    assert result["findings"][0]["detail"].startswith("On /vms/101: VM.Audit (for reading it). ")
     assert result["container"] == {
         **{"exists": None, "status": None, "node": "node1", "hostname": None, "lock": None},
     }
@@ -187,9 +181,14 @@ def test_what_could_not_be_read_is_unknown(run_module: Run, proxmox: t.Any) -> N
 @pytest.mark.parametrize(
     ("path", "answer", "cause", "remedy"),
     [
-        ("nodes", (401, "invalid token value!", {}), "401 invalid token value!", "Check user, token and secret of"),
+        ("nodes", (401, "invalid token value!", {}), "401 invalid token value", "Check user, token and secret of"),
         ("nodes", requests.exceptions.SSLError("self-signed"), "its TLS certificate is not trusted", "Set ca_path"),
-        ("nodes", requests.exceptions.ConnectionError("refused"), "it cannot be reached (refused)", "pveproxy"),
+        (
+            "nodes",
+            requests.exceptions.ConnectionError("refused"),
+            "it cannot be reached on port 8006 (refused)",
+            "pveproxy",
+        ),
         ("nodes/node1/status", (595, "No route to host", {}), "595 No route to host", "Check that the node is up"),
         ("nodes/node1/lxc", requests.exceptions.ReadTimeout("slow"), "no answer came within 30 seconds", "longer"),
     ],

@@ -98,7 +98,12 @@ def test_missing_is_what_none_of_the_privileges_meets() -> None:
     audit = grants.Need("/vms/101", ("VM.Audit",), ("reading it",))
     either = grants.Need("/storage", ("Datastore.AllocateSpace", "Datastore.Audit"), ("its disks",))
     start = grants.Need("/vms/101", ("VM.PowerMgmt",), ("starting it",))
-    assert grants.missing(TREE, [audit, either, start]) == [start]
+    stop = grants.Need("/vms/101", ("VM.Console", "VM.Migrate"), ("net0", "cores"))
+    assert grants.missing(TREE, [audit, either, start, stop]) == {"/vms/101": [start, stop]}
+    assert grants.sentence("deploy@pve", "/vms/101", [start, stop]) == (
+        "On /vms/101: VM.PowerMgmt (for starting it), VM.Console or VM.Migrate (for net0, cores). To give it, on the node: "
+        "pveum acl modify /vms/101 --users deploy@pve --roles PVEVMAdmin"
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,4 +128,4 @@ def test_missing_is_what_none_of_the_privileges_meets() -> None:
     ],
 )
 def test_the_way_out(identity: str, path: str, privilege: str, command: str) -> None:
-    assert grants.way_out(identity, grants.Need(path, (privilege,), ("x",))) == command
+    assert grants.way_out(identity, path, privilege) == command

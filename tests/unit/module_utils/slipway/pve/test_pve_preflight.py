@@ -77,7 +77,7 @@ def test_nothing_is_wrong() -> None:
     [
         ({"memory_mib": 8193}, ("PVE_MEMORY_EXCEEDED", "fail", "'memory_mib' is 8193, and node 'pve1' has 8192 MiB of memory.")),
         ({"swap_mib": 1025}, ("PVE_SWAP_EXCEEDED", "warn", "'swap_mib' is 1025, and node 'pve1' has 1024 MiB of swap.")),
-        ({"cores": 9}, ("PVE_CPUS_EXCEEDED", "warn", "'cores' is 9, and node 'pve1' has 8.")),
+        ({"cores": 9}, ("PVE_CPUS_EXCEEDED", "warn", "'cores' is 9, and node 'pve1' has 8 CPUs.")),
         ({"memory_mib": 8}, ("PVE_VALUE_REFUSED", "fail", "'memory_mib' is 8; it must be 16 or more.")),
         (
             {"ostemplate": None},
@@ -121,7 +121,7 @@ def test_nothing_is_wrong() -> None:
             (
                 "PVE_PRIVILEGE_MISSING",
                 "fail",
-                "Sys.Modify on /, for creating a privileged container. On the node: pveum role add SlipwayPrivileged "
+                "On /: Sys.Modify (for creating a privileged container). To give it, on the node: pveum role add SlipwayPrivileged "
                 "--privs Sys.Modify && pveum acl modify / --users deploy@pve --tokens 'deploy@pve!slipway' --roles "
                 "SlipwayPrivileged",
             ),
@@ -203,11 +203,11 @@ def test_a_missing_privilege_stands_for_what_it_hides() -> None:
         machine=None,
         unread={"machine": "Proxmox answered 403"},
     )
-    assert [text.split(", for ")[0] for _, _, text in found] == [
-        "Sys.Audit on /nodes/pve1",
-        "SDN.Use on /sdn/zones/localnetwork/vmbr0",
-        "Datastore.AllocateSpace on /storage/local-zfs",
-        "Datastore.Audit or Datastore.AllocateSpace on /storage/local",
+    assert [text.split(" (for ")[0] for _, _, text in found] == [
+        "On /nodes/pve1: Sys.Audit",
+        "On /sdn/zones/localnetwork/vmbr0: SDN.Use",
+        "On /storage/local-zfs: Datastore.AllocateSpace",
+        "On /storage/local: Datastore.Audit or Datastore.AllocateSpace",
     ]
     assert {fault for fault, _, _ in found} == {"PVE_PRIVILEGE_MISSING"}
 

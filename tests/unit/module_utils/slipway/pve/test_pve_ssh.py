@@ -188,4 +188,4 @@ def test_a_node_that_is_away(node: Node) -> None:
     with socket.socket() as bound:  # and does not listen, so that nobody else can
         bound.bind(("127.0.0.1", 0))
         node.options["api_ssh_port"] = bound.getsockname()[1]
-        assert "it cannot be reached over SSH" in connecting(node)
+        assert "it cannot be reached over SSH (Connection refused). " in connecting(node)
