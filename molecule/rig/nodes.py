@@ -77,16 +77,13 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
             "-C",
             str(rootfs),
             "-f",
-            str(images.image("node")),
+            str(images.node()),
         ],
         check=True,
     )
     _identity(rootfs, node, folder, fleet)
     gpu.install.install(rootfs)
     pve.install.install(rootfs, node)
-    template = rootfs / "var/lib/vz/template/cache" / fleet["template"]
-    template.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(images.image("guest"), template)
     hardware = folder / "hardware" / node["name"]
     power_on = home / "power-on"
     power_on.write_text(
@@ -101,6 +98,16 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
     )
     (home / "config").write_text(config)
     (home / "complete").touch()
+
+
+def give_template(folder: Path, node: dict, name: str) -> None:
+    """Put a guest template where the node's storage ``local`` has its templates. Raises ``images.NotToBeHad``."""
+    target = folder / "lxc" / node["name"] / "rootfs/var/lib/vz/template/cache" / images.TEMPLATES[name].file
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}")
+        shutil.copy(images.guest(name), part)
+        part.replace(target)
 
 
 def _identity(rootfs: Path, node: dict, folder: Path, fleet: dict) -> None:
