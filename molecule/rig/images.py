@@ -30,8 +30,8 @@ NODE_PACKAGES = [
     "procps",
     "uidmap",
 ]
-# A bare guest: Slipway must bring everything else itself, Python too.
-GUEST_PACKAGES = ["systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "ca-certificates"]
+# A bare guest: Slipway must bring everything else itself, Python too. apt is named, since Ubuntu's minimal set is without it.
+GUEST_PACKAGES = ["apt", "systemd", "systemd-sysv", "dbus", "openssh-server", "iproute2", "ca-certificates"]
 
 
 class Template(t.NamedTuple):
