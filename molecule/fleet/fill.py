@@ -21,8 +21,8 @@ MARKED = re.compile(r"^(?P<before>\s*)(?P<name>\w+): (?P<value>.+?)(?P<mark> # <
 
 
 def values() -> dict:
-    """What is filled in: ``vars/values.yml``."""
-    return yaml.safe_load((HERE / "vars/values.yml").read_text())
+    """What is filled in: ``example/values.yml``."""
+    return yaml.safe_load((HERE / "example/values.yml").read_text())
 
 
 def fill(text: str, table: dict[str, str], context: dict) -> str:
