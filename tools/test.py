@@ -28,6 +28,7 @@ SCENARIOS = [
     "acceptance",
     "preflight",
     "driver_change",
+    "fleet",
 ]
 # The tools' own files stay in this checkout and in Slipway's cache folder.
 ENVIRONMENT = {
