@@ -73,6 +73,8 @@ def create(
             for line in setup.after_creation(root, password, ssh_public_keys):
                 say(line)
             content = {"hostname": f"CT{vmid}", "memory": 512, "swap": 512, **content}
+            # Proxmox mounts the root disk here, also to unpack; the folder is there as long as the guest is.
+            (node.root / f"var/lib/lxc/{vmid}/rootfs").mkdir(parents=True, exist_ok=True)
             node.save(vmid, content)
     except Exception as error:
         for volid in made:
