@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The configuration file of a container, ``/etc/pve/lxc/<vmid>.conf``: its raw ``lxc.*`` lines. Pure.
+"""The configuration file of a guest, ``/etc/pve/lxc/<vmid>.conf``: its settings and a container's raw ``lxc.*`` lines. Pure.
 
 The file has a main part and then sections, ``[pve:pending]`` and one a snapshot, each with lines of its own. Only the
 main part counts for the guest; nothing else is ever touched here. Lines are edited where they are and the rest stays as
@@ -19,6 +19,9 @@ if t.TYPE_CHECKING:
 # As pve-container reads it (PVE/LXC/Config.pm, parse_pct_config): a colon, or an equals sign, after the key.
 RAW_LINE = re.compile(r"^(lxc\.[a-z0-9_.-]+)(?::|\s*=)\s*(.*?)\s*$")
 LOCK_LINE = re.compile(r"^lock:\s*(\S+)\s*$")
+# Containers and virtual machines alike: a plain key, which comes once.
+SETTING_LINE = re.compile(r"^([a-z][a-z_-]*\d*):\s*(.*?)\s*$")
+PENDING = "[pve:pending]"
 
 
 class Raw(t.NamedTuple):
@@ -70,6 +73,23 @@ def raw(line: str) -> Raw | None:
 def raw_lines(text: str) -> list[Raw]:
     """The raw lines of the main part, in their order."""
     return [found for line in split(text)[0] if (found := raw(line))]
+
+
+def settings(text: str) -> dict[str, str]:
+    """The plain keys of the main part with their values."""
+    return _settings(split(text)[0])
+
+
+def pending(text: str) -> dict[str, str]:
+    """The plain keys that wait for a restart, with their values to be."""
+    lines = split(text)[1].splitlines()
+    if PENDING not in lines:
+        return {}
+    return _settings(split("\n".join(lines[lines.index(PENDING) + 1 :]))[0])
+
+
+def _settings(lines: Sequence[str]) -> dict[str, str]:
+    return {found[1]: found[2] for line in lines if (found := SETTING_LINE.match(line.rstrip("\r\n")))}
 
 
 def edit(text: str, declared: Sequence[Raw], ours: Collection[Raw], exclusive_keys: Collection[str]) -> Edit:

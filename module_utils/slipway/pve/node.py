@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A container as its own node sees it: paths, lock, whether it runs and what it was started with. Runs there as root."""
+"""A container as its own node sees it: paths, lock, which one it is, whether it runs and what it was started with.
+
+Runs there as root.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pathlib import Path
 
 from .. import files
 from ..errors import cannot, here
-from . import conf
+from . import claims, conf
 
 if t.TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +47,14 @@ class Place:
         return self.root / "var/lib/lxc" / str(self.vmid) / "config"
 
     @property
+    def mount_point(self) -> Path:
+        """Where Proxmox mounts the root disk: a folder made with the guest and removed with it, whatever the storage.
+
+        Its destroy_lxc_container (PVE/LXC.pm) may leave the folder above it behind, but never this one.
+        """
+        return self.started_with.with_name("rootfs")
+
+    @property
     def record(self) -> Path:
         return self.root / "var/lib/slipway/guests" / f"{self.vmid}.json"
 
@@ -70,6 +81,23 @@ def locked(place: Place) -> Iterator[None]:
                     ) from None
                 time.sleep(0.1)
         yield
+
+
+def identity(place: Place, text: str) -> dict[str, t.Any]:
+    """What this guest has in common with no other that had or will have its vmid: ``{hwaddr, created}``.
+
+    ``text`` is its configuration. The MAC address of its first network is Proxmox's random choice unless somebody declares
+    one, and a restored backup brings it back. So the birth of its mount point counts too, in seconds, or None where the
+    file system does not tell.
+    """
+    try:
+        # Python has no statx(2).
+        born = subprocess.run(
+            ["stat", "--format=%W", str(place.mount_point)], capture_output=True, text=True, check=True, timeout=60
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        born = ""
+    return {"hwaddr": claims.hwaddr(text), "created": int(born) if born.isdigit() and born != "0" else None}
 
 
 def running(place: Place) -> str | None:

@@ -30,10 +30,11 @@ def ensure(
         # It would be made by a task before this one.
         result = _result(place, "", conf.edit("", declared, (), ()), declared)
         return {**result, "digest": None, "restart_required": False}
-    known = record.read(place.record)
+    before = files.read(place.config)
+    identity = node.identity(place, before)
+    known = {**record.read(place.record, identity), "guest": identity}
     ours = [found for line in known.get("lines", []) if (found := conf.raw(str(line)))]
     start = node.running(place)
-    before = files.read(place.config)
     edit = conf.edit(before, declared, ours, exclusive_keys)
     if not check_mode:
         if edit:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What Slipway did to a guest, kept on its node: ``/var/lib/slipway/guests/<vmid>.json``.
 
-A lost record means that less is ours, never more; facts read from the machine win over it.
+A lost record means that less is ours, never more; facts read from the machine win over it. A vmid is given out again when
+its guest is destroyed, so a record holds which guest it is about (``guest``, as ``node.identity`` reads it) and says nothing
+about any other.
 """
 
 from __future__ import annotations
@@ -16,13 +18,27 @@ if t.TYPE_CHECKING:
     from pathlib import Path
 
 
-def read(path: Path) -> dict[str, t.Any]:
-    """The record, or an empty one where there is none or it is not one."""
+def read(path: Path, identity: Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The record of the guest with this identity; an empty one where there is none, it is not one, or about another guest."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+    return content if isinstance(content, dict) and is_of(content, identity) else {}
+
+
+def is_of(content: Mapping[str, t.Any], identity: Mapping[str, t.Any]) -> bool:
+    """Whether a record is about the guest with this identity ``{hwaddr, created}``.
+
+    Both must be the same. A birth that the file system cannot tell (None) says nothing, and then the MAC address alone
+    decides, which Proxmox chooses at random; where that is not known either, the record proves nothing.
+    """
+    known = content.get("guest")
+    if not isinstance(known, dict):
+        return False
+    facts = [(known.get(name), identity.get(name)) for name in ("hwaddr", "created")]
+    told = [then == now for then, now in facts if then is not None and now is not None]
+    return known.get("hwaddr") == identity.get("hwaddr") and bool(told) and all(told)
 
 
 def write(path: Path, content: Mapping[str, t.Any]) -> None:

@@ -19,7 +19,8 @@ MOUNT = "lxc.mount.entry: /srv/models srv/models none bind,ro,create=dir"
 SHM = "lxc.mount.entry: tmpfs dev/shm tmpfs size=64G,create=dir 0 0"
 MEMLOCK = "lxc.prlimit.memlock: unlimited"
 USERS = "lxc.cap.drop: sys_rawio"
-CONF = f"#owner%3A ops\narch: amd64\nmemory: 4096\n{USERS}\n\n[before]\nmemory: 1024\n{MEMLOCK}\n"
+NET = "net0: name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,type=veth"
+CONF = f"#owner%3A ops\narch: amd64\nmemory: 4096\n{NET}\n{USERS}\n\n[before]\nmemory: 1024\n{MEMLOCK}\n"
 # Reads the main part of the file, and like Proxmox knows no key with "nonsense" in it.
 PCT = "#!/bin/sh\n[ \"$1 $3\" = 'config --current' ] || exit 2\nsed '/^\\[/,$d' '{conf}' | grep -v nonsense\n"
 
@@ -31,6 +32,7 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.place = node.Place(101, root)
+        self.place.mount_point.mkdir(parents=True)
         for path in (self.place.config, self.place.started_with, root / "proc/net/unix", root / "bin/pct"):
             path.parent.mkdir(parents=True, exist_ok=True)
         self.place.config.write_text(CONF)
@@ -202,7 +204,7 @@ def test_a_run_that_was_killed_after_the_record_is_completed(run_module: Run, pv
     pve.place.config.write_text(CONF)
     assert run_module(pve_container_raw, ask(MOUNT))["lines"] == [USERS, MOUNT]
     # Killed before the last record was written: what came is known for ours all the same.
-    pve.place.record.write_text(json.dumps({"lines": [MOUNT, SHM], "devices": ["/dev/nvidia0"]}))
+    pve.place.record.write_text(json.dumps({**pve.record, "lines": [MOUNT, SHM], "devices": ["/dev/nvidia0"]}))
     assert run_module(pve_container_raw, ask())["lines"] == [USERS]
     assert pve.record["devices"] == ["/dev/nvidia0"]
 
@@ -210,6 +212,22 @@ def test_a_run_that_was_killed_after_the_record_is_completed(run_module: Run, pv
 def test_a_lost_record_makes_less_ours(run_module: Run, pve: Node) -> None:
     run_module(pve_container_raw, ask(MOUNT))
     pve.place.record.write_text("{half")
+    assert run_module(pve_container_raw, ask())["unmanaged"] == [USERS, MOUNT]
+
+
+def test_the_record_of_a_guest_that_was_destroyed_says_nothing_of_the_next_one(run_module: Run, pve: Node) -> None:
+    run_module(pve_container_raw, ask(MOUNT))
+    assert pve.record["guest"]["hwaddr"] == "BC:24:11:00:00:01"
+    pve.place.config.write_text(CONF.replace("00:00:01", "00:00:02").replace(USERS, f"{USERS}\n{MOUNT}"))
+    result = run_module(pve_container_raw, ask())
+    assert result["unmanaged"] == [USERS, MOUNT] and not result["changed"]
+    assert pve.record["lines"] == [] and pve.record["guest"]["hwaddr"] == "BC:24:11:00:00:02"
+
+
+def test_a_guest_made_anew_with_the_same_address_is_another_one(run_module: Run, pve: Node) -> None:
+    run_module(pve_container_raw, ask(MOUNT))
+    pve.place.record.write_text(json.dumps({**pve.record, "guest": {**pve.record["guest"], "created": 1}}))
+    assert node.identity(pve.place, CONF)["created"] > 1
     assert run_module(pve_container_raw, ask())["unmanaged"] == [USERS, MOUNT]
 
 
