@@ -184,6 +184,28 @@ CATALOGUE: dict[str, Fault] = {
         "Give them as the detail says, or work as root over SSH (api_backend: ssh_paramiko), which needs none.",
         "Telmate/terraform-provider-proxmox#1423",
     ),
+    "GUEST_FOREIGN": Fault(
+        "fail",
+        "A guest with the declared vmid exists, and Slipway did not make it.",
+        "Declare another gpu_container_vmid, or set gpu_container_allow_adopt to true to take it over: then it is changed "
+        "where it differs, and what it has beside that stays.",
+    ),
+    "GPU_CLAIMED": Fault(
+        "fail",
+        "Another guest of the node has a GPU that is declared for this one, and a GPU serves one guest.",
+        "Leave it out of this guest's gpu_container_gpus, or take it away from the other: pct set <vmid> --delete devN "
+        "(a raw line: out of /etc/pve/lxc/<vmid>.conf), qm set <vmid> --delete hostpciN.",
+    ),
+    "ADDRESS_IN_USE": Fault(
+        "fail",
+        "The address that is declared for the guest is somebody else's.",
+        "Declare a free one (ansible_host, gpu_container_net), or give the other another one.",
+    ),
+    "MEMORY_SHORT": Fault(
+        "warn",
+        "The guests that run or start at boot may use more memory together than the node has.",
+        "Lower gpu_container_memory_mib, or the memory of another guest; the kernel kills a process when it runs out.",
+    ),
     # --- GPU host and driver ---
     "NO_GPU": Fault(
         "fail",

@@ -36,7 +36,7 @@ def look(
     majors = host.character_majors(proc_devices) if proc_devices is not None else None
     nodes = devices.nodes(tree, majors, timeout_seconds, user)
     cmdline = (tree.text("/proc/cmdline") or "").strip()
-    known = _gpus(tree)
+    known = gpus(tree)
     present = {node["path"] for node in nodes}
     facts: dict[str, t.Any] = {
         "place": where,
@@ -63,7 +63,7 @@ def _place(tree: Tree) -> str:
     return "guest" if guest else "node"
 
 
-def _gpus(tree: Tree) -> list[dict[str, t.Any]]:
+def gpus(tree: Tree) -> list[dict[str, t.Any]]:
     """GPUs of the PCI bus and of the driver's list; ``minor`` is ``None`` where the driver does not have the GPU."""
     information = {}
     for name in tree.names(f"{_PROC}/gpus") or []:

@@ -170,7 +170,7 @@ def plain_address(text: str | None) -> str | None:
 
 def _devices(items: Iterable[tuple[str, str]], raw: Iterable[conf.Raw]) -> dict[str, str]:
     """Paths below /dev that a container gets, by ``devN``, as a mount, or by a raw mount entry."""
-    found = {}
+    found: dict[str, str] = {}
     for key, value in items:
         path = ""
         if re.fullmatch(r"dev\d+", key):
@@ -251,7 +251,6 @@ def find(
     wanted: Wanted,
     guests: Sequence[Guest],
     hardware: Hardware,
-    bridges: Sequence[str],
     memory_mib: int,
     answers: Mapping[str, Answer],
 ) -> list[Finding]:
@@ -261,7 +260,6 @@ def find(
     return [
         *_gpu_claims(wanted, others, hardware),
         *_address_claims(wanted, others, own, guests, answers),
-        *_missing_bridges(wanted, bridges),
         *_memory_claims(wanted, others, memory_mib),
     ]
 
@@ -331,12 +329,6 @@ def addresses(networks: Sequence[Mapping[str, t.Any]]) -> dict[str, Mapping[str,
     }
 
 
-def _missing_bridges(wanted: Wanted, bridges: Sequence[str]) -> list[Finding]:
-    declared = dict.fromkeys(network["bridge"] for network in wanted.networks if network.get("bridge"))
-    there = f"It has {', '.join(sorted(bridges)) or 'none'}"
-    return [finding("BRIDGE_MISSING", bridge, there) for bridge in declared if bridge not in bridges]
-
-
 def _memory_claims(wanted: Wanted, others: Sequence[Guest], memory_mib: int) -> list[Finding]:
     live = [other for other in others if other.running or other.onboot]
     total = wanted.memory_mib + sum(other.memory_mib for other in live)
@@ -348,9 +340,6 @@ def _memory_claims(wanted: Wanted, others: Sequence[Guest], memory_mib: int) -> 
 
 
 def foreign(guest: Guest, adopted: bool) -> Finding:
-    """That the guest with the declared vmid is not ours; told as information where taking it over is allowed."""
-    if guest.kind == MACHINE:
-        return finding("GUEST_FOREIGN", guest.subject, "A virtual machine cannot be taken over: declare another vmid")
-    tags = f"Its tags are {guest.tags}" if guest.tags else "It has no tags"
-    detail = f"It is taken over, since gpu_container_allow_adopt is true. {tags}" if adopted else tags
+    """That the container with the declared vmid is not ours; told as information where taking it over is allowed."""
+    detail = f"Its tags are {guest.tags}" if guest.tags else "It has no tags"
     return finding("GUEST_FOREIGN", guest.subject, detail, "info" if adopted else None)
