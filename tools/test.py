@@ -22,6 +22,7 @@ SCENARIOS = [
     "pve_host",
     "model_store",
     "gpu_container",
+    "adoption",
     "gpu_userspace",
     "inference_stack",
     "inference_server",
