@@ -57,8 +57,38 @@ options:
     description: How long one call of C(uv) may take.
     type: int
     default: 1800
+  index:
+    description: Address of the package index, without a login. Not given, it is what C(uv) has by default or by the machine's settings.
+    type: str
+    default: ""
+  index_login:
+    description: C(user:password) for the index, percent-encoded as in an address.
+    type: str
+    default: ""
+  wheels:
+    description: Folder on the target with the wheels of the lock. Given, no network is used.
+    type: str
+    default: ""
+  proxy:
+    description: Address of the proxy for HTTP and HTTPS, without a login.
+    type: str
+    default: ""
+  proxy_login:
+    description: C(user:password) for the proxy, percent-encoded as in an address.
+    type: str
+    default: ""
+  no_proxy:
+    description: Hosts, domains and networks that are reached without the proxy.
+    type: list
+    elements: str
+    default: []
+  ca_bundle:
+    description: File on the target with the CAs to trust, in the place of the system's.
+    type: str
+    default: ""
 notes:
-  - Proxies, certificates and package mirrors are set by the task's C(environment), with the variables of C(uv).
+  - Logins are options, since a task's C(environment) stands on a command line. What no option says is C(uv)'s own default, or what its
+    variables in the task's C(environment) say.
   - The environment keeps its lock as C(slipway.lock) in its folder.
 attributes:
   check_mode:
@@ -78,8 +108,7 @@ EXAMPLES = r"""
     uv: /opt/slipway/bin/uv
     imports: [torch, vllm]
     link: /opt/slipway/envs/current
-  environment:
-    UV_INDEX_URL: https://mirror.example/simple
+    index: https://mirror.example/simple
 """
 
 RETURN = r"""
@@ -120,7 +149,7 @@ lock_digest:
   returned: success
   type: str
 findings:
-  description: What was found, such as V(IMPORT_FAILED), V(PACKAGE_EXTRA), V(PYTHON_MISSING), V(LOCK_UNHASHED), V(HASH_MISMATCH).
+  description: What was found, such as V(IMPORT_FAILED), V(PACKAGE_EXTRA), V(PYTHON_MISSING), V(LOCK_UNHASHED), V(HASH_MISMATCH), V(INDEX_UNREACHABLE).
   returned: always
   type: list
   elements: dict
@@ -131,7 +160,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.slipway.errors import SlipwayError
-from ..module_utils.slipway.python import stack
+from ..module_utils.slipway.python import source, stack
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "venv": {"type": "path", "required": True},
@@ -143,6 +172,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "import_timeout_seconds": {"type": "int", "default": 120},
     "link": {"type": "path"},
     "timeout_seconds": {"type": "int", "default": 1800},
+    **source.SPEC,
+    **source.WHEELS_SPEC,
 }
 
 

@@ -366,19 +366,38 @@ CATALOGUE: dict[str, Fault] = {
         "The environment's place is taken by something that Slipway did not make.",
         "Move it away, or give the environment another path; Slipway does not remove what it did not make",
     ),
+    "NETWORK_UNREACHABLE": Fault(
+        "fail",
+        "This machine has no network: no route leads out of it, or no name server answers.",
+        "Check its gateway and name server; where only a proxy leads out set slipway_proxy, and where nothing does give "
+        "a folder of wheels in slipway_wheels",
+    ),
+    "PROXY_REFUSED": Fault(
+        "fail",
+        "The proxy does not answer, or does not let this machine through.",
+        "Check slipway_proxy (http://user:password@host:port where it asks for a login) and, for what needs no proxy, "
+        "slipway_no_proxy",
+    ),
+    "CA_UNTRUSTED": Fault(
+        "fail",
+        "The certificate of an address is signed by a CA that this machine does not trust.",
+        "Put that CA beside the public ones into a file on the controller, and name the file in slipway_ca_bundle",
+    ),
     "INDEX_UNREACHABLE": Fault(
         "fail",
         "The package index does not answer from this machine.",
-        "Check proxy, certificates and mirror of this machine (UV_INDEX_URL, SSL_CERT_FILE, HTTPS_PROXY in the task's environment)",
+        "Check the index's address, its login and the firewall between; slipway_python_index names another index, "
+        "slipway_proxy the way to it, slipway_wheels a folder that needs none",
     ),
     "PACKAGE_UNAVAILABLE": Fault(
         "fail",
         "The index or folder of wheels does not have a wheel that the lock names, for this Python and platform.",
-        "Check that the lock is for this Python and this platform, and that the mirror or folder is complete",
+        "Check that the lock is for this Python and this platform, and that the mirror (slipway_python_index) or folder "
+        "(slipway_wheels) is complete",
     ),
     "HASH_MISMATCH": Fault(
         "fail",
-        "A file from the index is not the file that the lock means.",
+        "A file from the index or the folder of wheels is not the file that the lock means.",
         "Find out which of the two was changed before anything else; if the lock is wrong, make it anew and compare",
     ),
     "PACKAGE_EXTRA": Fault(

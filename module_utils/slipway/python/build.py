@@ -23,6 +23,7 @@ from .. import files
 from ..errors import SlipwayError
 from ..findings import Finding, finding
 from . import markers
+from .source import Source
 
 PROBE_TIMEOUT_SECONDS = 60
 RECORD_NAME = "slipway.lock"
@@ -84,7 +85,9 @@ def read_record(venv: Path) -> str:
         return ""
 
 
-def build(uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, timeout_seconds: int) -> None:
+def build(
+    uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, timeout_seconds: int, source: Source
+) -> None:
     """Make the environment from nothing (``interpreter`` given) or bring its packages to the lock (``None``).
 
     Raises ``SlipwayError`` whose message is the cause; the note stays, so that the next run goes on.
@@ -95,7 +98,7 @@ def build(uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, 
     if interpreter:
         if venv.exists():
             shutil.rmtree(venv)
-        _run_uv(uv, ["venv", "--no-project", "--python", interpreter.path, str(venv)], timeout_seconds)
+        run_uv(uv, ["venv", "--no-project", "--python", interpreter.path, str(venv)], timeout_seconds, source)
     with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
         # What was read and planned is what is installed, whatever happens to the caller's file meanwhile.
         lock = Path(folder) / "requirements.lock"
@@ -103,7 +106,8 @@ def build(uv: str, venv: Path, lock_text: str, interpreter: Interpreter | None, 
         options = ["--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
         # A run that was killed may have left packages that are half there and look installed.
         options += ["--reinstall"] if resumed and not interpreter else []
-        _run_uv(uv, ["pip", "sync", *options, "--python", str(venv / "bin" / "python"), str(lock)], timeout_seconds)
+        command = ["pip", "sync", *options, "--python", str(venv / "bin" / "python"), str(lock)]
+        run_uv(uv, command, timeout_seconds, source)
 
 
 def finish(venv: Path, lock_text: str) -> None:
@@ -112,9 +116,16 @@ def finish(venv: Path, lock_text: str) -> None:
     note_path(venv).unlink()
 
 
-def _run_uv(uv: str, arguments: list[str], timeout_seconds: int) -> None:
+def run_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source) -> None:
+    """Run uv and let it fetch from ``source``. Raises ``SlipwayError`` whose message is the cause."""
     # Never a Python of its own choice, no colours, and no settings of whatever project lies around.
-    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1", "UV_NO_PROGRESS": "1"}
+    environment = {
+        **os.environ,
+        **source.uv_environment(),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "NO_COLOR": "1",
+        "UV_NO_PROGRESS": "1",
+    }
     try:
         done = subprocess.run(
             [uv, *arguments],
@@ -138,6 +149,28 @@ def _run_uv(uv: str, arguments: list[str], timeout_seconds: int) -> None:
         raise explain_uv(done.returncode, done.stdout)
 
 
+# What uv's chain of causes says, the finding that it comes to, and the cause in words; the first that matches is it. Seen with uv 0.13.
+UV_CAUSES = (
+    (r"proxy authorization required|407 Proxy Authentication", "PROXY_REFUSED", "the proxy asks for a login"),
+    (r"tunnel error: unsuccessful", "PROXY_REFUSED", "the proxy does not let the connection through"),
+    (r"tunnel error: failed to create underlying", "PROXY_REFUSED", "the proxy does not answer ({last})"),
+    (r"invalid peer certificate: (.*)", "CA_UNTRUSTED", "the index's certificate is not trusted ({0})"),
+    (r"Temporary failure in name resolution|Try again", "NETWORK_UNREACHABLE", "no name server answers"),
+    (r"Network is unreachable|No route to host", "NETWORK_UNREACHABLE", "there is no route to the index"),
+    (r"HTTP status \w+ error \((\d+[^)]*)\)", "INDEX_UNREACHABLE", "the package index answers {0}"),
+    (r"returned an? (\d+ [\w ]+) error", "INDEX_UNREACHABLE", "the package index answers {0}"),
+    (r"Name or service not known", "INDEX_UNREACHABLE", "the package index has a name that nobody knows"),
+    (r"Failed to fetch|error sending request", "INDEX_UNREACHABLE", "the package index does not answer ({last})"),
+    (
+        r"No solution found[^\n]*\n\s*cause: ([^\n]*?),? we can conclude",
+        "PACKAGE_UNAVAILABLE",
+        "the index or folder does not have what the lock names ({0})",
+    ),
+    (r"No solution found", "PACKAGE_UNAVAILABLE", "the index or folder does not have what the lock names ({last})"),
+    (r"Failed to extract archive: (\S+)", "HASH_MISMATCH", "the file {0} is torn: it cannot be unpacked"),
+)
+
+
 def explain_uv(returncode: int, output: str) -> SlipwayError:
     """What uv's complaint comes to, in a sentence; its message is the cause alone."""
     output = re.sub(r"://[^/@\s]+@", "://***@", output)  # an index address may carry a password
@@ -148,12 +181,13 @@ def explain_uv(returncode: int, output: str) -> SlipwayError:
             f"the file of {package} is not the one that the lock means (sha256 {computed}, the lock says {expected})"
         )
         return SlipwayError(cause, [finding("HASH_MISMATCH", package, cause)])
-    if re.search(r"Failed to fetch|error sending request", output):
-        cause = f"the package index does not answer: {last_lines(output, 6)}"
-        return SlipwayError(cause, [finding("INDEX_UNREACHABLE", "package index", cause)])
-    if re.search(r"No solution found", output):
-        cause = f"the index or folder does not have what the lock names: {last_lines(output, 3)}"
-        return SlipwayError(cause, [finding("PACKAGE_UNAVAILABLE", "lock", cause)])
+    address = re.search(r"(?:https?|file)://[^\s`)>]+", output)
+    for pattern, fault, words in UV_CAUSES:
+        match = re.search(pattern, output)
+        if match:
+            cause = words.format(*match.groups(), last=last_lines(output, 2))
+            subject = address[0] if address else "package index"
+            return SlipwayError(f"{cause}, at {subject}" if address else cause, [finding(fault, subject, cause)])
     if returncode < 0:
         return SlipwayError(f"uv was killed by {signal_name(-returncode)}")
     return SlipwayError(f"uv failed ({returncode}): {last_lines(output, 6)}")

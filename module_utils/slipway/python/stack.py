@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import SlipwayError, cannot, here
 from ..findings import Finding, finding
-from . import build, environment, lock
+from . import build, environment, lock, source
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ def _make(now: Situation, params: dict[str, t.Any]) -> None:
     """Build, prove that the packages are the lock's, and write that down. Raises ``SlipwayError`` with the cause."""
     interpreter = None if now.present else now.interpreter
     try:
-        build.build(params["uv"], now.venv, now.text, interpreter, params["timeout_seconds"])
+        fetched_from = source.from_params(params)
+        build.build(params["uv"], now.venv, now.text, interpreter, params["timeout_seconds"], fetched_from)
         installed = _installed_packages(now.venv, now.interpreter.version, now.locked)
         left = environment.plan(now.locked, installed, same_lock=False)
         if left.build:

@@ -69,7 +69,7 @@ class Stack:
 def stack(tmp_path: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch) -> Stack:
     for variable in [name for name in os.environ if name.startswith("UV_")]:
         monkeypatch.delenv(variable)
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # uv keeps a lock for credentials there
@@ -144,13 +144,13 @@ def test_what_a_person_forced_is_put_right(stack: Stack) -> None:
 
 @pytest.mark.parametrize("killed_at", ["venv", "sync", "finish"])
 def test_a_killed_run_is_completed_by_the_next(stack: Stack, monkeypatch: pytest.MonkeyPatch, killed_at: str) -> None:
-    real = build._run_uv
+    real = build.run_uv
 
-    def killed(uv: str, arguments: list[str], timeout_seconds: int) -> None:
+    def killed(uv: str, arguments: list[str], *rest: t.Any) -> None:
         if killed_at == arguments[0] == "venv":
             (stack.venv / "bin").mkdir(parents=True)  # half a folder, and not yet an environment
             raise KeyboardInterrupt
-        real(uv, arguments, timeout_seconds)
+        real(uv, arguments, *rest)
         if killed_at == "sync" and arguments[0] == "pip":
             next(stack.venv.glob("lib/python*/site-packages/slip_one.py")).unlink()
             raise KeyboardInterrupt
@@ -159,7 +159,7 @@ def test_a_killed_run_is_completed_by_the_next(stack: Stack, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(build, "_run_uv", killed)
+        patched.setattr(build, "run_uv", killed)
         if killed_at == "finish":
             patched.setattr(build, "finish", killed_before_the_end)
         with pytest.raises(KeyboardInterrupt):
@@ -173,16 +173,16 @@ def test_a_killed_run_is_completed_by_the_next(stack: Stack, monkeypatch: pytest
 def test_a_killed_repair_is_completed_by_the_next(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     stack()
     stack.lock.write_text(stack.one_newer + stack.two)
-    real = build._run_uv
+    real = build.run_uv
 
-    def killed(uv: str, arguments: list[str], timeout_seconds: int) -> None:
-        real(uv, arguments, timeout_seconds)
+    def killed(uv: str, arguments: list[str], *rest: t.Any) -> None:
+        real(uv, arguments, *rest)
         # Metadata is there, the code is not: to any later look the package seems installed.
         next(stack.venv.glob("lib/python*/site-packages/slip_one.py")).unlink()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(build, "_run_uv", killed)
+        patched.setattr(build, "run_uv", killed)
         with pytest.raises(KeyboardInterrupt):
             python_stack.run({**defaults(stack), "uv": str(UV)}, check_mode=False)
     resumed = stack(imports=["slip_one"])
