@@ -43,7 +43,7 @@ class Source:
         environment: dict[str, str] = {}
         if self.proxy:
             address = with_login(self.proxy, self.proxy_login)
-            environment.update({name: address for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")})
+            environment.update(dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), address))
         if self.no_proxy:
             environment.update({name: ",".join(self.no_proxy) for name in ("NO_PROXY", "no_proxy")})
         if self.index:

@@ -3,41 +3,21 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import typing as t
-import zipfile
 from pathlib import Path
 
+import package_servers
 import pytest
-from ansible.module_utils.slipway.python import build
+from ansible.module_utils.slipway.python import build, source
 from ansible.modules import python_stack
+from package_servers import make_wheel
 
 Run = t.Callable[..., dict[str, t.Any]]
 UV = Path(sys.executable).parent / "uv"
-
-
-def make_wheel(folder: Path, name: str, version: str, code: str) -> str:
-    """A wheel with one module; its line for a lock."""
-    info = f"{name}-{version}.dist-info"
-    files = {
-        f"{name}.py": code,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = f"{info}/RECORD,,\n"
-    for path, text in files.items():
-        value = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        record += f"{path},sha256={value},{len(text)}\n"
-    wheel = folder / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for path, text in {**files, f"{info}/RECORD": record}.items():
-            archive.writestr(zipfile.ZipInfo(path), text)
-    return f"{name}=={version} --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
 
 
 class Stack:
@@ -268,6 +248,100 @@ def test_a_folder_in_place_of_the_link_is_refused_before_anything_is_done(stack:
     assert failed["rc"] == 1
     assert "is not a symbolic link" in failed["msg"]
     assert not stack.venv.exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "wheel", "guarded", "finding_id", "part"),
+    [
+        (502, b"", None, "INDEX_UNREACHABLE", "the package index answers 502 Bad Gateway"),
+        (403, b"", None, "INDEX_UNREACHABLE", "the package index answers 403 Forbidden"),
+        ("", b"", None, "PACKAGE_UNAVAILABLE", "slip-one==1.0"),
+        ("whole", b"PK torn", None, "HASH_MISMATCH", "the file slip_one-1.0-py3-none-any.whl is torn"),
+        ("", b"", 407, "PROXY_REFUSED", "the proxy asks for a login"),
+        ("", b"", 502, "INDEX_UNREACHABLE", "the package index answers 502 Bad Gateway"),
+    ],
+)
+def test_an_index_that_fails_is_told_by_its_cause(
+    stack: Stack,
+    monkeypatch: pytest.MonkeyPatch,
+    page: str | int,
+    wheel: bytes,
+    guarded: int | None,
+    finding_id: str,
+    part: str,
+) -> None:
+    for variable in ("UV_OFFLINE", "UV_FIND_LINKS"):
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    name = "slip_one-1.0-py3-none-any.whl"
+    listing = f'<a href="/files/{name}">{name}</a>' if page == "whole" else page
+    mirror = package_servers.index({"/simple/slip-one/": listing, f"/files/{name}": wheel})
+    guard = package_servers.proxy(status=guarded or 0)
+    stack.lock.write_text(stack.one)
+    try:
+        way = {"proxy": guard.address, "proxy_login": "me:geheim"} if guarded else {}
+        failed = stack(index=f"{mirror.address}/simple", **way)
+    finally:
+        mirror.close()
+        guard.close()
+    assert failed["rc"] == 1
+    assert part in failed["msg"]
+    assert "geheim" not in str(failed)
+    assert [one["id"] for one in failed["findings"]] == [finding_id]
+
+
+@pytest.mark.parametrize(
+    ("causes", "finding_id", "part"),
+    [
+        (["client error (Connect)", "tunnel error: proxy authorization required"], "PROXY_REFUSED", "asks for a login"),
+        (["client error (Connect)", "tunnel error: unsuccessful"], "PROXY_REFUSED", "does not let the connection"),
+        (
+            ["tunnel error: failed to create underlying connection", "tcp connect error", "Connection refused"],
+            "PROXY_REFUSED",
+            "the proxy does not answer (cause: tcp connect error / cause: Connection refused)",
+        ),
+        (["invalid peer certificate: UnknownIssuer"], "CA_UNTRUSTED", "is not trusted (UnknownIssuer)"),
+        (
+            ["dns error", "failed to lookup address information: Name or service not known"],
+            "INDEX_UNREACHABLE",
+            "nobody",
+        ),
+        (["dns error", "failed: Temporary failure in name resolution"], "NETWORK_UNREACHABLE", "no name server"),
+        (["tcp connect error", "Network is unreachable (os error 101)"], "NETWORK_UNREACHABLE", "no route"),
+        (["tcp connect error", "Connection refused (os error 111)"], "INDEX_UNREACHABLE", "does not answer"),
+    ],
+)
+def test_what_uv_says_of_a_connection(causes: list[str], finding_id: str, part: str) -> None:
+    lines = ["error: Failed to fetch: https://mirror.example/simple/x/", *(f"  cause: {cause}" for cause in causes)]
+    error = build.explain_uv(2, "\n".join(lines))
+    assert [one.id for one in error.findings] == [finding_id]
+    assert part in str(error)
+    assert str(error).endswith(", at https://mirror.example/simple/x/")
+
+
+def test_how_uv_is_told(tmp_path: Path) -> None:
+    told = source.Source(
+        index="https://mirror.example/simple",
+        index_login="me:p%40ss",
+        proxy="http://proxy.example:3128",
+        proxy_login="you:word",
+        no_proxy=("a.example", "b.example"),
+        ca_bundle="/etc/slipway/ca-bundle.crt",
+        wheels="/var/cache/wheels",
+    ).uv_environment()
+    assert told == {
+        "UV_DEFAULT_INDEX": "https://me:p%40ss@mirror.example/simple",
+        "HTTP_PROXY": "http://you:word@proxy.example:3128",
+        "http_proxy": "http://you:word@proxy.example:3128",
+        "HTTPS_PROXY": "http://you:word@proxy.example:3128",
+        "https_proxy": "http://you:word@proxy.example:3128",
+        "NO_PROXY": "a.example,b.example",
+        "no_proxy": "a.example,b.example",
+        "SSL_CERT_FILE": "/etc/slipway/ca-bundle.crt",
+        "UV_OFFLINE": "true",
+        "UV_FIND_LINKS": "/var/cache/wheels",
+    }
+    assert "HTTP_PROXY" not in source.Source().uv_environment()
 
 
 def test_a_password_in_an_address_is_not_shown() -> None:

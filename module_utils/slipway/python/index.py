@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ask a package index for what a lock names, before anything is built: does it answer, and has it the files. Reads only.
+
+The index's pages are those of the simple API (packaging.python.org, "Simple repository API"), as HTML or as JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import re
+import socket
+import ssl
+import typing as t
+import urllib.error
+import urllib.parse
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+
+from ..findings import Finding, finding
+from .lock import Requirement
+from .source import Source, with_login
+
+MOST_BYTES = 64 * 2**20
+ASKED_AT_ONCE = 8
+NO_ROUTE = (errno.ENETUNREACH, errno.EHOSTUNREACH)
+
+
+def look(source: Source, requirements: list[Requirement], ca_content: str, timeout_seconds: int) -> list[Finding]:
+    """A finding for what keeps the index from answering, else one for each package that it does not have."""
+    if not re.match("https?://", source.index):
+        cause = "its address does not begin with http:// or https://"
+        return [finding("INDEX_UNREACHABLE", source.index or "package index", cause)]
+    opener = _opener(source, ca_content)
+    first, rest = requirements[0], requirements[1:]
+    found = _ask(opener, source, first, timeout_seconds)
+    if found and found.id != "PACKAGE_UNAVAILABLE":
+        return [found]  # the others would say the same
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        answers = list(pool.map(lambda one: _ask(opener, source, one, timeout_seconds), rest))
+    return [one for one in [found, *answers] if one]
+
+
+def _opener(source: Source, ca_content: str) -> urllib.request.OpenerDirector:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if ca_content else ssl.create_default_context()
+    if ca_content:
+        context.load_verify_locations(cadata=ca_content)
+    # What OpenSSL calls strict refuses CAs that uv takes.
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    proxies = None  # the machine's own, from its environment
+    if source.proxy:
+        host = urllib.parse.urlsplit(source.index).hostname or ""
+        address = with_login(source.proxy, source.proxy_login)
+        proxies = {} if bypassed(host, source.no_proxy) else {"http": address, "https": address}
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler(proxies), urllib.request.HTTPSHandler(context=context)
+    )
+
+
+def bypassed(host: str, no_proxy: t.Iterable[str]) -> bool:
+    """Whether a host is reached without the proxy: it is named, or below a domain that is named."""
+    names = [name.lower().lstrip("*").lstrip(".") for name in no_proxy]
+    return any(name and (host.lower() == name or host.lower().endswith(f".{name}")) for name in names)
+
+
+def _ask(
+    opener: urllib.request.OpenerDirector, source: Source, requirement: Requirement, timeout_seconds: int
+) -> Finding | None:
+    address = f"{source.index.rstrip('/')}/{requirement.name}/"
+    request = urllib.request.Request(  # noqa: S310 - look() takes no other address than http and https
+        address, headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5", "User-Agent": "slipway"}
+    )
+    if source.index_login:
+        login = urllib.parse.unquote(source.index_login).encode()
+        # Unredirected, so that it goes to nobody else.
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login).decode()}")
+    try:
+        with opener.open(request, timeout=timeout_seconds) as answer:
+            page = answer.read(MOST_BYTES).decode("utf-8", "replace")
+    except (OSError, HTTPException, ValueError) as error:
+        fault, cause = explain(error, proxied=bool(source.proxy))
+        subject = requirement.name if fault == "PACKAGE_UNAVAILABLE" else source.index
+        return finding(fault, subject, f"{cause}, at {address}")
+    digests = [value.split(":", 1)[1] for value in requirement.hashes]
+    # A plain listing of files tells no hashes, so nothing follows from one.
+    if re.search(r"sha(256|384|512)", page) and not any(digest in page for digest in digests):
+        cause = f"none of its files is one that the lock means by version {requirement.version}, at {address}"
+        return finding("PACKAGE_UNAVAILABLE", requirement.name, cause)
+    return None
+
+
+def explain(error: Exception, proxied: bool) -> tuple[str, str]:
+    """The finding that a failed request comes to, and its cause in words."""
+    if isinstance(error, urllib.error.HTTPError):
+        return _explain_status(error.code, error.reason)
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return "CA_UNTRUSTED", f"its certificate is not trusted ({reason.verify_message})"
+    tunnel = re.search(r"Tunnel connection failed: (\d+)", str(reason))
+    if tunnel:
+        return _explain_proxy(int(tunnel[1]))
+    if isinstance(reason, OSError) and reason.errno in NO_ROUTE:
+        return "NETWORK_UNREACHABLE", "no route leads there"
+    if isinstance(reason, socket.gaierror):
+        if reason.errno == socket.EAI_AGAIN:
+            return "NETWORK_UNREACHABLE", "no name server answers"
+        cause = "nobody knows its name"
+    elif isinstance(reason, (socket.timeout, TimeoutError)):
+        cause = "it did not answer in time"
+    elif isinstance(reason, ConnectionRefusedError):
+        cause = "connection refused"
+    else:
+        cause = str(reason) or type(reason).__name__
+    return ("PROXY_REFUSED", f"the proxy does not answer: {cause}") if proxied else ("INDEX_UNREACHABLE", cause)
+
+
+def _explain_status(code: int, reason: str) -> tuple[str, str]:
+    if code == 407:
+        return _explain_proxy(code)
+    if code in (404, 410):
+        return "PACKAGE_UNAVAILABLE", f"the index does not have it ({code})"
+    if code in (401, 403):
+        return (
+            "INDEX_UNREACHABLE",
+            f"it refuses with {code} {reason}: it wants another login, or none of this machine's",
+        )
+    return "INDEX_UNREACHABLE", f"it answers {code} {reason}"
+
+
+def _explain_proxy(code: int) -> tuple[str, str]:
+    if code == 407:
+        return "PROXY_REFUSED", "the proxy asks for a login (407)"
+    return "PROXY_REFUSED", f"the proxy does not let the connection through ({code})"
