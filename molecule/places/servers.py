@@ -113,13 +113,25 @@ class Proxy(http.server.BaseHTTPRequestHandler):
 
 
 def certificate(folder: Path, address: str) -> tuple[Path, Path]:
-    """A certificate that is its own CA, and its key."""
-    key, pem = folder / "own-ca.key", folder / "own-ca.pem"
-    options = ["-subj", "/CN=place", "-addext", f"subjectAltName=IP:{address}", "-days", "2"]
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    subprocess.run(
-        ["openssl", "req", "-x509", *curve, *options, "-keyout", key, "-out", pem], check=True, capture_output=True
-    )
+    """A certificate for the address, signed by a CA that is made for it, and its key."""
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    ca, ca_key, pem, key = (folder / name for name in ("own-ca.pem", "own-ca.key", "index.pem", "index.key"))
+    own = ["-subj", "/CN=place CA", "-keyout", ca_key, "-out", ca]
+    signed = ["-subj", "/CN=place", "-CA", ca, "-CAkey", ca_key, "-keyout", key, "-out", pem]
+    signed += ["-addext", f"subjectAltName=IP:{address}", "-addext", "basicConstraints=critical,CA:FALSE"]
+    for options in (own, signed):
+        subprocess.run([*command, *options], check=True, capture_output=True)
     return pem, key
 
 

@@ -154,6 +154,11 @@ UV_CAUSES = (
     (r"proxy authorization required|407 Proxy Authentication", "PROXY_REFUSED", "the proxy asks for a login"),
     (r"tunnel error: unsuccessful", "PROXY_REFUSED", "the proxy does not let the connection through"),
     (r"tunnel error: failed to create underlying", "PROXY_REFUSED", "the proxy does not answer ({last})"),
+    (
+        r"CaUsedAsEndEntity",
+        "CA_UNTRUSTED",
+        "the index's certificate is a CA's own, which uv takes for no server's: let that CA sign one for the index",
+    ),
     (r"invalid peer certificate: (.*)", "CA_UNTRUSTED", "the index's certificate is not trusted ({0})"),
     (r"Temporary failure in name resolution|Try again", "NETWORK_UNREACHABLE", "no name server answers"),
     (r"Network is unreachable|No route to host", "NETWORK_UNREACHABLE", "there is no route to the index"),

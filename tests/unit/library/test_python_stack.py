@@ -300,6 +300,7 @@ def test_an_index_that_fails_is_told_by_its_cause(
             "PROXY_REFUSED",
             "the proxy does not answer (cause: tcp connect error / cause: Connection refused)",
         ),
+        (["invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))"], "CA_UNTRUSTED", "let that CA sign one"),
         (["invalid peer certificate: UnknownIssuer"], "CA_UNTRUSTED", "is not trusted (UnknownIssuer)"),
         (
             ["dns error", "failed to lookup address information: Name or service not known"],
