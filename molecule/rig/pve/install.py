@@ -11,6 +11,7 @@ import typing as t
 from pathlib import Path
 
 from .access import hash_password, user_cfg
+from .local import ACCESS_LOG
 
 HERE = Path(__file__).resolve().parent
 PACKAGE_FOLDER = "usr/share/rig/pve"
@@ -91,8 +92,9 @@ def _state(rootfs: Path, node: dict[str, t.Any]) -> None:
     _write(etc_pve / "priv/token.cfg", tokens, 0o600)
     if not (etc_pve / "priv/authkey.key").exists():
         _write(etc_pve / "priv/authkey.key", os.urandom(32).hex(), 0o600)
-    for folder in ("var/lib/vz/template/cache", "rpool/data", "var/log/pve/tasks"):
+    for folder in ("var/lib/vz/template/cache", "rpool/data", "var/log/pve/tasks", "var/log/pveproxy"):
         (rootfs / folder).mkdir(parents=True, exist_ok=True)
+    (rootfs / ACCESS_LOG).touch()
     # The IDs that unprivileged guests live in.
     for name in ("subuid", "subgid"):
         _write(rootfs / "etc" / name, "root:100000:65536\n", 0o644)

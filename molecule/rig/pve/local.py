@@ -9,6 +9,9 @@ from pathlib import Path
 from .node import Node
 from .runtime import Lxc
 
+# Below the node's root; in it each request to the API is a line.
+ACCESS_LOG = "var/log/pveproxy/access.log"
+
 
 def this_node(synchronous: bool = False) -> Node:
     """This machine as a Proxmox node."""

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import sys
+import time
 import traceback
 import typing as t
 import urllib.parse
@@ -15,7 +16,7 @@ from http.cookies import SimpleCookie
 
 from . import api, cluster
 from .errors import ApiError, not_implemented, unauthorized
-from .local import this_node
+from .local import ACCESS_LOG, this_node
 from .node import Node
 
 PORT = 8006
@@ -32,6 +33,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     wbufsize = -1  # one write an answer, so that small packets do not wait for acknowledgements
     disable_nagle_algorithm = True
     server: Server
+    user = ""
 
     def do_GET(self) -> None:
         self._answer()
@@ -40,6 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         url = urllib.parse.urlsplit(self.path)
+        self.user = ""  # a connection may carry requests of several
         try:
             body = self._body()
             status, reason, answer = 200, "OK", {"data": self._call(url, body)}
@@ -53,6 +56,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, reason = 500, f"{type(error).__name__}: {error}".split("\n")[0]
             answer = {"data": None, "message": reason + "\n"}
         data = json.dumps(answer).encode()
+        self._log(status, len(data))
         self.send_response(status, reason.encode("latin-1", "replace").decode("latin-1"))
         self.send_header("Content-Type", "application/json;charset=UTF-8")
         self.send_header("Content-Length", str(len(data)))
@@ -85,8 +89,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise not_implemented(self.command, path)
         path = path.removeprefix(PREFIX)
         public = (self.command, path.rstrip("/")) == ("POST", "/access/ticket")
-        user = "" if public else self._user()
-        return api.call(self.server.node, user, self.command, path, {**_form(url.query), **body})
+        self.user = "" if public else self._user()
+        return api.call(self.server.node, self.user, self.command, path, {**_form(url.query), **body})
 
     def _user(self) -> str:
         """Who asks: the owner of the API token or of the ticket."""
@@ -99,6 +103,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise unauthorized("No ticket")
         ticket = urllib.parse.unquote(cookie.value)
         return access.by_ticket(ticket, self.headers.get("CSRFPreventionToken"), self.command != "GET")
+
+    def _log(self, status: int, size: int) -> None:
+        """A line in the access log, in pveproxy's form (APIServer/AnyEvent.pm, log_request)."""
+        at = time.strftime("%d/%m/%Y:%H:%M:%S %z")
+        line = f'{self.client_address[0]} - {self.user or "-"} [{at}] "{self.requestline}" {status} {size}\n'
+        with (self.server.node.root / ACCESS_LOG).open("a") as log:
+            log.write(line)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Nothing more: the access log has it."""
 
     def log_message(self, format: str, *args: t.Any) -> None:
         sys.stderr.write(f"{self.client_address[0]} {format % args}\n")

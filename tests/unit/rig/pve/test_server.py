@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import threading
 import typing as t
@@ -75,3 +76,17 @@ def test_answers_to_strangers(node: Node, port: int) -> None:
     assert _raw(node, port, "/version") == (401, "No ticket", b'{"data": null, "message": "No ticket\\n"}')
     bad = _raw(node, port, "/version", Authorization="PVEAPIToken=slipway@pve!deploy=guess")
     assert bad[:2] == (401, "invalid token value!")
+
+
+def test_access_log(node: Node, port: int, guest: int) -> None:
+    client = _client(node, port, user="slipway@pve", token_name="deploy", token_value="token-secret")
+    client.nodes("node1").lxc(101).config.get()
+    client.nodes("node1").lxc(101).config.put(cores=3)
+    _raw(node, port, "/version")
+    lines = (node.root / "var/log/pveproxy/access.log").read_text().splitlines()
+    assert [re.sub(r"\[.*?\]", "[]", line).rpartition(" ")[0] for line in lines] == [
+        '127.0.0.1 - slipway@pve!deploy [] "GET /api2/json/nodes/node1/lxc/101/config HTTP/1.1" 200',
+        '127.0.0.1 - slipway@pve!deploy [] "PUT /api2/json/nodes/node1/lxc/101/config HTTP/1.1" 200',
+        '127.0.0.1 - - [] "GET /api2/json/version HTTP/1.1" 401',
+    ]
+    assert "token-secret" not in "".join(lines)
