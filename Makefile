@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Each target does its own set-up. `make` alone lists them.
-.PHONY: help demo rig test lint unit molecule docs lock clean
+.PHONY: help demo rig test lint unit molecule chaos-deploy docs lock clean
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
-	@sed -n 's/^\([a-z ]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z -]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## a simulated Proxmox host, one deploy through it, a model that answers
 	@tools/demo
@@ -23,6 +23,11 @@ lint unit molecule: ## one part of the tests
 	@tools/setup system
 	@tools/setup dev
 	@python tools/test.py $@
+
+chaos-deploy: ## a first deploy, killed at each of 20 moments (MOMENTS, SEED); the next run must complete it
+	@tools/setup system
+	@tools/setup python
+	@python tools/chaos.py deploy --moments $(or $(MOMENTS),20) --seed $(or $(SEED),1)
 
 docs: ## docs/findings.md from the catalogue of findings
 	@tools/setup python
