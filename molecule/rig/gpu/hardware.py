@@ -16,21 +16,24 @@ import sys
 import typing as t
 from pathlib import Path
 
-from gpu import pci
+from gpu import firmware, pci
 
 # Below the state folder -> in the node. Nothing can be created in proc and sysfs, so folders that are always there are
 # covered. /proc/modules is missing on kernels without loadable modules: hence optional.
 MOUNTS = {
     "sys/module": ("sys/module", "bind"),
     "sys/bus/pci": ("sys/bus/pci", "bind"),
+    "sys/firmware": ("sys/firmware", "bind"),
     "proc/driver": ("proc/driver", "bind"),
     "proc/devices": ("proc/devices", "bind"),
     "proc/modules": ("proc/modules", "bind,optional"),
     "hardware": ("etc/rig/hardware", "bind,create=dir"),
 }
-# What a guest sees of it: its node's, read-only. Not what only the node's stand-ins read.
+# What a guest sees of it: its node's, read-only. Not what only the node's stand-ins read, nor the firmware's variables.
 GUEST_MOUNTS = [
-    f"/{target} {target} none {options},ro 0 0" for target, options in MOUNTS.values() if not target.startswith("etc/")
+    f"/{target} {target} none {options},ro 0 0"
+    for target, options in MOUNTS.values()
+    if not target.startswith(("etc/", "sys/firmware"))
 ]
 NODE_NAMES = (*(f"nvidia{n}" for n in range(8)), "nvidiactl", "nvidia-modeset")
 UVM_NAMES = ("nvidia-uvm", "nvidia-uvm-tools")
@@ -49,6 +52,7 @@ def power_on(directory: Path, gpus: int) -> None:
     for name in ("sys/module", "sys/bus/pci", "proc/driver", "hardware"):
         _empty(directory / name)
     _copy_modules(Path("/sys/module"), directory / "sys/module")
+    firmware.power_on(directory)
     found = pci.cards(gpus, str(directory.resolve()))
     pci.write(directory / "sys/bus/pci", found)
     for name in ("devices", "modules"):

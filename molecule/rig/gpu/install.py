@@ -22,16 +22,24 @@ case " $* " in
 *) exec {real}/{program} "$@" ;;
 esac
 """
+MOKUTIL = """\
+#!/bin/sh
+# The rig's: the keys that its firmware knows.
+PYTHONPATH=/usr/share/rig exec python3 -sS -m gpu.mokutil "$@"
+"""
 
 
 def install(rootfs: Path) -> None:
     """Install into ``rootfs``, which holds Debian with kmod and initramfs-tools; again is harmless."""
     package = rootfs / PACKAGE
     package.mkdir(parents=True, exist_ok=True)
-    for name in ("__init__.py", "kernel.py", "kmod.py"):
+    for name in ("__init__.py", "firmware.py", "kernel.py", "kmod.py", "mokutil.py", "signature.py"):
         shutil.copy(HERE / name, package / name)
     for program in ("modprobe", "rmmod"):
         _divert(rootfs, program)
+    mokutil = rootfs / "usr/bin/mokutil"
+    mokutil.write_text(MOKUTIL)
+    mokutil.chmod(0o755)
     _kernel(rootfs, os.uname().release)
     rig = rootfs / "etc/rig"
     (rig / "hardware").mkdir(parents=True, exist_ok=True)

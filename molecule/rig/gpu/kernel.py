@@ -14,6 +14,8 @@ import typing as t
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpu import firmware, signature
+
 # module -> the modules it uses, and the names that it registers in /proc/devices.
 MODULES: dict[str, tuple[list[str], list[str]]] = {
     "nvidia": ([], ["nvidia", "nvidiactl"]),
@@ -103,6 +105,11 @@ class Kernel:
                     stat.S_ISCHR(status.st_mode) and (os.major(status.st_rdev), os.minor(status.st_rdev)) in numbers
                 )
         return count
+
+    def admit(self, file: Path) -> None:
+        """Let a module's file in, before anything else is looked at. Errors: EKEYREJECTED where Secure Boot keeps it out."""
+        if firmware.secure_boot(self._root) and not signature.is_trusted(file, firmware.certificates(self._root)):
+            raise OSError(errno.EKEYREJECTED, os.strerror(errno.EKEYREJECTED))
 
     def load(self, module: str, image: Image, given: dict[str, str | None]) -> None:
         """Insert one module whose dependencies are in. Errors: EEXIST, EINVAL (a value), ENODEV (nothing to drive)."""

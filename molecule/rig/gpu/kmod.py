@@ -141,6 +141,7 @@ class Kmod:
                     subprocess.run([self._program, "-q", name])
                     continue
                 try:
+                    self._kernel.admit(Path(path))
                     self._kernel.load(name, read_image(Path(path)), parameters)
                 except OSError as error:
                     return _say(f"modprobe: ERROR: could not insert '{name}': {error.strerror}", request.quiet)

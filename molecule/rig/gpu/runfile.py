@@ -39,7 +39,7 @@ def build(out: Path, version: str) -> Path:
             "CUDA": "{}.{}".format(*divmod(cuda_version(version) // 10, 100)),
             "MEMORY_MIB": str(pci.MEMORY_MIB),
         }
-        for script in ("nvidia-installer", "nvidia-smi", "nvidia-modprobe"):
+        for script in ("nvidia-installer", "nvidia-smi", "nvidia-modprobe", "sign-file"):
             (folder / script).write_text(_fill((SOURCE / script).read_text(), values))
             (folder / script).chmod(0o755)
         archive = _archive(folder)
