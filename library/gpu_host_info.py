@@ -14,7 +14,7 @@ version_added: "0.1.0"
 description:
   - Tells which NVIDIA GPUs are here, whether the driver's kernel part and user part fit each other, whether the device
     nodes lead to the loaded driver and can be opened, and whether C(nvidia_uvm) has HMM off, now and at the next load.
-  - Reads C(/proc), C(/sys), C(/dev) and C(/etc) only. Needs no library or program on the target, and changes nothing.
+  - Reads C(/proc), C(/sys), C(/dev), C(/etc) and dpkg's files. Needs no library or program on the target, and changes nothing.
   - With O(cuda=true) it also initialises CUDA, in a child process with a hard limit. This is the only proof that CUDA
     works; C(nvidia-smi) does without half of what it needs.
   - Each known fault comes back as a finding with its remedy. What could not be checked is C(unknown), never good.
@@ -35,6 +35,12 @@ options:
     type: list
     elements: str
     default: []
+  modprobe_error:
+    description:
+      - What modprobe, or the driver's installer, said when the driver could not be loaded. It is told in the finding, and a
+        kernel that wants a signature is told as such.
+    type: str
+    default: ""
   place:
     description:
       - Whether this is the machine that owns the GPUs (V(node)) or a container on it (V(guest)).
@@ -42,6 +48,20 @@ options:
     type: str
     choices: [auto, node, guest]
     default: auto
+  signing:
+    description:
+      - Judge whether modules that are built here will be let in, which matters where Secure Boot is on. Asks
+        C(mokutil --test-key), the one program that this module ever runs.
+    type: dict
+    suboptions:
+      key:
+        description: The private key that will sign them.
+        type: str
+        default: ""
+      certificate:
+        description: Its certificate, in DER.
+        type: str
+        default: ""
   timeout_seconds:
     description:
       - How long opening the device nodes may take, all of them together, and again how long CUDA may take, before they
@@ -106,6 +126,8 @@ driver:
   description:
     - C(loaded), C(kernel_version), C(open_kernel_module), C(user_version), C(user_library) (the path where the dynamic
       loader finds it) and C(parameters) (of the kernel module). None is what could not be learnt.
+    - C(installed_by), a list of C(runfile) (NVIDIA's installer) and C(packages), and C(packages), the driver's Debian
+      packages by name with their versions.
   returned: success
   type: dict
 uvm:
@@ -125,6 +147,10 @@ cmdline:
   description: The kernel command line.
   returned: success
   type: str
+secure_boot:
+  description: Whether the kernel was booted with Secure Boot. None without EFI, in a guest, or if it cannot be learnt.
+  returned: success
+  type: bool
 cuda:
   description:
     - None without O(cuda=true). Otherwise C(result) and C(name) of the last CUDA call (0 is success, none if it did not
@@ -149,11 +175,16 @@ from ..module_utils.slipway.gpu import faults, host, machine, userspace
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "cuda": {"type": "bool", "default": False},
     "expected_gpus": {"type": "list", "elements": "str", "default": []},
+    "modprobe_error": {"type": "str", "default": ""},
     "place": {"type": "str", "choices": ["auto", "node", "guest"], "default": "auto"},
+    "signing": {
+        "type": "dict",
+        "options": {"key": {"type": "str", "default": ""}, "certificate": {"type": "str", "default": ""}},
+    },
     "timeout_seconds": {"type": "int", "default": 180},
     "user": {"type": "str"},
 }
-_RETURNED = ("place", "gpus", "driver", "uvm", "devices", "cmdline", "cuda")
+_RETURNED = ("place", "gpus", "driver", "uvm", "devices", "cmdline", "secure_boot", "cuda")
 
 
 def run(
@@ -170,11 +201,14 @@ def run(
         raise cannot("read", "option 'expected_gpus'", here(), str(error), "Give PCI addresses") from error
     if params["timeout_seconds"] < 1:
         raise cannot("read", "option 'timeout_seconds'", here(), "it is below 1", "Give whole seconds from 1 up")
+    signing = (params["signing"]["key"], params["signing"]["certificate"]) if params["signing"] else None
     try:
-        facts = machine.look(params["place"], params["cuda"], params["timeout_seconds"], root, library, params["user"])
+        facts = machine.look(
+            params["place"], params["cuda"], params["timeout_seconds"], root, library, params["user"], signing
+        )
     except KeyError as error:
         raise cannot("look as", f"user '{params['user']}'", here(), "there is none", "Make the user first") from error
-    findings = [told.as_dict() for told in faults.faults(facts, expected)]
+    findings = [told.as_dict() for told in faults.faults(facts, expected, params["modprobe_error"].strip())]
     return {"changed": False, **{key: facts[key] for key in _RETURNED}, "findings": findings}
 
 

@@ -237,6 +237,30 @@ CATALOGUE: dict[str, Fault] = {
         "NVIDIA's kernel module is not loaded.",
         "On the node: modprobe nvidia; if there is no such module for this kernel, install the driver for it.",
     ),
+    "SECURE_BOOT_UNSIGNED": Fault(
+        "fail",
+        "Secure Boot is on, and there is no key to sign the driver's modules with: the kernel would refuse them.",
+        "On the node, make a pair (DKMS may have made this one already) with 'openssl req -new -x509 -nodes -newkey rsa:2048 "
+        "-days 36500 -subj /CN=modules/ -keyout /var/lib/dkms/mok.key -outform DER -out /var/lib/dkms/mok.pub', have it enrolled "
+        "with 'mokutil --import /var/lib/dkms/mok.pub', reboot and choose Enroll MOK at the console; then set "
+        "pve_host_signing_key and pve_host_signing_certificate to the two files.",
+        "https://wiki.debian.org/SecureBoot",
+    ),
+    "SECURE_BOOT_KEY_NOT_ENROLLED": Fault(
+        "fail",
+        "Secure Boot is on, and the certificate that is to sign the driver's modules is not among the keys that the kernel trusts.",
+        "On the node: 'mokutil --import' with the file of pve_host_signing_certificate (DER) and a password of your choice, "
+        "reboot, and within ten seconds choose Enroll MOK at the console (the BMC's, not SSH), with that password. Where mokutil "
+        "is missing, install it first.",
+        "https://wiki.debian.org/SecureBoot",
+    ),
+    "SECURE_BOOT_MODULE_REFUSED": Fault(
+        "fail",
+        "The kernel refuses the driver's modules: Secure Boot is on, and no key that it trusts has signed them.",
+        "Compare 'modinfo -F signer nvidia' with 'mokutil --list-enrolled' on the node; set pve_host_signing_key and "
+        "pve_host_signing_certificate to an enrolled pair and install the driver again, or enrol the one that signed it.",
+        "https://wiki.debian.org/SecureBoot",
+    ),
     "DRIVER_NOT_OPEN": Fault(
         "fail",
         "The proprietary kernel module is loaded, and these GPUs need the open one.",
@@ -337,6 +361,32 @@ CATALOGUE: dict[str, Fault] = {
         "unknown",
         "A file that a check rests on exists and cannot be read.",
         "Run as root (become: true), and see why it is refused.",
+    ),
+    # --- Debian packages ---
+    "APT_VERSION_UNAVAILABLE": Fault(
+        "fail",
+        "No source of apt has a package in the version that is declared.",
+        "Declare a version that there is, or give the machine the source that has it, and run 'apt-get update' there.",
+    ),
+    "APT_PACKAGE_HELD": Fault(
+        "fail",
+        "A package that must change is held by somebody.",
+        "Ask why it is held, then 'apt-mark unhold' it, or declare the version that is installed.",
+    ),
+    "APT_CONFLICT": Fault(
+        "fail",
+        "Apt cannot install the declared packages together.",
+        "See 'apt-get --simulate install' with the same packages and versions; name what they depend on in the same version.",
+    ),
+    "APT_WOULD_REMOVE": Fault(
+        "fail",
+        "Installing the declared packages would remove others that are no part of a driver.",
+        "Remove them yourself if they may go, or declare packages that leave them.",
+    ),
+    "APT_UNWANTED_PACKAGE": Fault(
+        "fail",
+        "Installing the declared packages would bring one that must not be here.",
+        "Declare the packages of the user part only (libcuda1, libnvidia-ml1, nvidia-driver-cuda): a guest uses its node's kernel.",
     ),
     # --- Python stack ---
     "LOCK_INVALID": Fault(

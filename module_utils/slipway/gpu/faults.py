@@ -11,14 +11,17 @@ from __future__ import annotations
 import typing as t
 
 from ..findings import Finding, finding
-from . import cuda_codes, devices
+from . import cuda_codes, devices, secure_boot
 
 Facts = t.Mapping[str, t.Any]
 
 
-def faults(facts: Facts, expected_gpus: t.Sequence[str] = ()) -> list[Finding]:
-    """All findings about these facts, in the order in which one would look for the cause."""
-    found = [*_unreadable(facts), *_gpus_and_driver(facts, expected_gpus)]
+def faults(facts: Facts, expected_gpus: t.Sequence[str] = (), modprobe_error: str = "") -> list[Finding]:
+    """All findings about these facts, in the order in which one would look for the cause.
+
+    ``modprobe_error`` is what modprobe said when it could not load the driver, or nothing.
+    """
+    found = [*_unreadable(facts), *_signing(facts), *_gpus_and_driver(facts, expected_gpus, modprobe_error)]
     if facts["driver"]["loaded"]:
         found += [*_versions(facts), *_uvm(facts), *_hmm(facts), *_nodes(facts)]
     return found + _cuda(facts, {told.id for told in found if told.severity == "fail"})
@@ -28,12 +31,30 @@ def _unreadable(facts: Facts) -> list[Finding]:
     return [finding("FACT_UNREADABLE", path, f"reading gives {name}") for path, name in facts["unreadable"].items()]
 
 
-def _gpus_and_driver(facts: Facts, expected_gpus: t.Sequence[str]) -> list[Finding]:
+def _signing(facts: Facts) -> list[Finding]:
+    """Asked only where Secure Boot is on and modules are to be built."""
+    signing = facts["signing"]
+    if signing is None:
+        return []
+    if signing["missing"]:
+        detail = f"the key or certificate that is declared does not exist: {', '.join(signing['missing'])}"
+        declared = signing["missing"] != ["nothing", "nothing"]
+        return [finding("SECURE_BOOT_UNSIGNED", "Secure Boot", detail if declared else "none is declared")]
+    if signing["enrolled"]:
+        return []
+    severity = "unknown" if signing["enrolled"] is None else None
+    return [finding("SECURE_BOOT_KEY_NOT_ENROLLED", "Secure Boot", signing["said"], severity=severity)]
+
+
+def _gpus_and_driver(facts: Facts, expected_gpus: t.Sequence[str], modprobe_error: str) -> list[Finding]:
     found = []
     driver, present = facts["driver"], {node["path"] for node in facts["devices"]}
     known = {gpu["bus_id"]: gpu for gpu in facts["known_gpus"]}
-    if known and not driver["loaded"]:
-        found.append(finding("DRIVER_NOT_LOADED", "driver", f"{len(known)} GPUs are on the PCI bus"))
+    if secure_boot.refused(modprobe_error, facts["secure_boot"]):
+        found.append(finding("SECURE_BOOT_MODULE_REFUSED", "driver", modprobe_error))
+    elif known and not driver["loaded"]:
+        said = f"; {modprobe_error}" if modprobe_error else ""
+        found.append(finding("DRIVER_NOT_LOADED", "driver", f"{len(known)} GPUs are on the PCI bus{said}"))
     elif not facts["gpus"]:
         seen = f"; the node's driver has {len(known)}, none was passed in" if known else ""
         found.append(finding("NO_GPU", "GPUs", f"no NVIDIA GPU is visible here{seen}"))

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What this machine says of its GPUs and their driver, gathered into the dictionaries that ``gpu_host_info`` returns.
 
-Everything is read below a root; nothing is written, and no program is run.
+Everything is read below a root; nothing is written. Only ``mokutil`` is run, where it is asked about a key.
 """
 
 from __future__ import annotations
 
 import typing as t
 
-from . import cuda, devices, host, modprobe, pci, userspace
+from . import cuda, devices, host, installed, modprobe, pci, secure_boot, userspace
 from .tree import Tree
 
 _PROC = "/proc/driver/nvidia"
@@ -23,11 +23,13 @@ def look(
     root: str = "/",
     library: str = userspace.LIBRARY,
     user: str | None = None,
+    signing: tuple[str, str] | None = None,
 ) -> dict[str, t.Any]:
-    """Gather ``place gpus driver uvm devices cmdline cuda`` and what the judgement needs beside them.
+    """Gather ``place gpus driver uvm devices cmdline secure_boot cuda`` and what the judgement needs beside them.
 
     ``place`` is ``node``, ``guest`` or ``auto``. In a guest ``gpus`` holds those whose node was passed in; the driver's
     own list, which a container sees too, is in ``known_gpus``. ``unreadable`` maps paths to the errno that they gave.
+    ``signing`` is a key and its certificate: with Secure Boot on, whether they could sign what is built here.
     ``user`` is whom nodes are opened and CUDA is asked as. ``timeout_seconds`` is the limit for opening all nodes, and again for CUDA.
     """
     tree = Tree(root)
@@ -38,6 +40,7 @@ def look(
     cmdline = (tree.text("/proc/cmdline") or "").strip()
     known = gpus(tree)
     present = {node["path"] for node in nodes}
+    secure = secure_boot.is_on(tree) if where == "node" else None
     facts: dict[str, t.Any] = {
         "place": where,
         "gpus": [gpu for gpu in known if where == "node" or gpu["device"] in present],
@@ -46,6 +49,8 @@ def look(
         "uvm": _uvm(tree, majors, where, cmdline),
         "devices": nodes,
         "cmdline": cmdline,
+        "secure_boot": secure,
+        "signing": secure_boot.signing(tree, *signing) if secure and signing else None,
         "cuda": cuda.probe(timeout_seconds, library, user) if with_cuda else None,
         "majors_known": majors is not None,
         "unreadable": tree.unreadable,
@@ -101,6 +106,7 @@ def _driver(tree: Tree) -> dict[str, t.Any]:
         "user_version": user.version if user else None,
         "user_library": user.path if user else None,
         "parameters": host.driver_parameters(parameters) if parameters is not None else None,
+        **installed.look(tree),
     }
 
 

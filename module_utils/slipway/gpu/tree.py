@@ -29,6 +29,15 @@ class Tree:
             self._remember(path, error)
             return None
 
+    def data(self, path: str) -> bytes | None:
+        """The file's bytes, or ``None`` as for ``text``."""
+        try:
+            with open(self.path(path), "rb") as stream:
+                return stream.read()
+        except OSError as error:
+            self._remember(path, error)
+            return None
+
     def attribute(self, path: str) -> str | None:
         """A one-line sysfs attribute. One that refuses has no value (a link that is down gives EINVAL): ``None``."""
         try:

@@ -79,6 +79,23 @@ def test_cuda_is_asked_for(run_module: RunModule, on_machine: GpuMachine) -> Non
     assert [found["id"] for found in result["findings"]] == ["DRIVER_USERSPACE_MISSING"]
 
 
+def test_a_key_is_asked_for_where_secure_boot_is_on(run_module: RunModule, on_machine: GpuMachine) -> None:
+    options = {"signing": {"key": "/root/k", "certificate": "/root/c"}}
+    assert run_module(gpu_host_info, options)["findings"] == []
+    on_machine.file("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", b"\6\0\0\0\1")
+    assert run_module(gpu_host_info, {})["findings"] == []
+    result = run_module(gpu_host_info, options)
+    assert result["secure_boot"] is True
+    assert [(found["id"], found["severity"]) for found in result["findings"]] == [("SECURE_BOOT_UNSIGNED", "fail")]
+
+
+def test_what_modprobe_said_is_told(run_module: RunModule, on_machine: GpuMachine) -> None:
+    on_machine.drop("proc/driver", "sys/module")
+    said = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service\n"
+    (found,) = run_module(gpu_host_info, {"modprobe_error": said})["findings"]
+    assert (found["id"], found["detail"]) == ("SECURE_BOOT_MODULE_REFUSED", said.strip())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

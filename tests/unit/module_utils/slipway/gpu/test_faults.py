@@ -50,6 +50,8 @@ FACTS: dict[str, t.Any] = {
     "cuda": CUDA,
     "majors_known": True,
     "unreadable": {},
+    "secure_boot": None,
+    "signing": None,
 }
 
 
@@ -248,3 +250,44 @@ def test_a_gpu_that_another_driver_has() -> None:
     assert told(facts, "0000:06:00.0") == [("GPU_NOT_DRIVEN", "fail", "0000:06:00.0")]
     assert faults(facts)[0].detail == "bound to vfio-pci"
     assert told(changed(place="guest", gpus=[gpu("07", 0)], known_gpus=[taken, gpu("07", 0)])) == []
+
+
+SIGNING = {"missing": [], "enrolled": True, "said": "x is already enrolled"}
+
+
+@pytest.mark.parametrize(
+    ("signing", "expected"),
+    [
+        (None, []),
+        (SIGNING, []),
+        ({**SIGNING, "missing": ["nothing", "nothing"]}, [("SECURE_BOOT_UNSIGNED", "fail", "none is declared")]),
+        (
+            {**SIGNING, "missing": ["/k"]},
+            [("SECURE_BOOT_UNSIGNED", "fail", "the key or certificate that is declared does not exist: /k")],
+        ),
+        (
+            {**SIGNING, "enrolled": False, "said": "/c is not enrolled"},
+            [("SECURE_BOOT_KEY_NOT_ENROLLED", "fail", "/c is not enrolled")],
+        ),
+        (
+            {**SIGNING, "enrolled": None, "said": "mokutil does not run"},
+            [("SECURE_BOOT_KEY_NOT_ENROLLED", "unknown", "mokutil does not run")],
+        ),
+    ],
+)
+def test_a_key_that_is_to_sign(signing: dict[str, t.Any] | None, expected: list[tuple[str, str, str]]) -> None:
+    found = faults(changed(signing=signing, secure_boot=True))
+    assert [(one.id, one.severity, one.detail) for one in found] == expected
+
+
+def test_a_module_that_the_kernel_refused_explains_that_it_is_not_loaded() -> None:
+    facts = changed(driver={"loaded": False}, secure_boot=True, cuda=None)
+    said = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"
+    assert [(one.id, one.detail) for one in faults(facts, modprobe_error=said)] == [
+        ("SECURE_BOOT_MODULE_REFUSED", said)
+    ]
+    (other,) = faults(facts, modprobe_error="modprobe: FATAL: Module nvidia not found")
+    assert (other.id, other.detail) == (
+        "DRIVER_NOT_LOADED",
+        "2 GPUs are on the PCI bus; modprobe: FATAL: Module nvidia not found",
+    )

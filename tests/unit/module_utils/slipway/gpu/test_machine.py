@@ -20,6 +20,8 @@ def test_a_healthy_node(look: Look) -> None:
         "user_version": "595.58.03",
         "user_library": "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
         "parameters": {"EnableMSI": 1, "RegistryDwords": "ForceP2P=0x11"},
+        "packages": {},
+        "installed_by": [],
     }
     assert facts["uvm"] == {"loaded": True, "disable_hmm": True, "disable_hmm_on_disk": True}
     assert facts["cuda"] is None
