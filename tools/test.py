@@ -28,6 +28,8 @@ SCENARIOS = [
     "inference_server",
     "acceptance",
     "preflight",
+    "secure_boot",
+    "driver_packages",
     "driver_change",
     "fleet",
 ]
