@@ -29,9 +29,10 @@ chaos-deploy: ## a first deploy, killed at each of 20 moments (MOMENTS, SEED); t
 	@tools/setup python
 	@python tools/chaos.py deploy --moments $(or $(MOMENTS),20) --seed $(or $(SEED),1)
 
-docs: ## docs/findings.md from the catalogue of findings
+docs: ## docs/findings.md from the catalogue, docs/breakages.md from the last run of the scenario repair
 	@tools/setup python
 	@python tools/findings_doc.py > docs/findings.md
+	@[ ! -e build/breakages.json ] || python tools/breakages.py page > docs/breakages.md
 
 lock: ## requirements*.lock from requirements*.in
 	@tools/setup dev

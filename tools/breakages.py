@@ -38,7 +38,6 @@ ROLES = (
     "gpu_userspace",
     "inference_stack",
     "inference_server",
-    "acceptance",
 )
 OUTCOMES = ("repaired", "refused", "kept")
 # What differs from run to run, and what stands for it on the page.

@@ -120,7 +120,7 @@ def lint() -> Count:
             ROOT / "molecule" / "rig",
             {},
         ),
-        (["mypy", "tools/test.py", "tools/summary.py", "tools/findings_doc.py"], ROOT, {}),
+        (["mypy", "tools/test.py", "tools/summary.py", "tools/findings_doc.py", "tools/breakages.py"], ROOT, {}),
         (["ansible-lint", "--strict"], ROOT, {}),
     ]
     count = Count()
