@@ -32,7 +32,7 @@ chaos-deploy: ## a first deploy, killed at each of 20 moments (MOMENTS, SEED); t
 docs: ## docs/findings.md from the catalogue, docs/breakages.md from the last run of the scenario repair
 	@tools/setup python
 	@python tools/findings_doc.py > docs/findings.md
-	@[ ! -e build/breakages.json ] || python tools/breakages.py page > docs/breakages.md
+	@[ ! -e build/breakages.json ] || python tools/breakages.py page
 
 lock: ## requirements*.lock from requirements*.in
 	@tools/setup dev

@@ -6,6 +6,7 @@ It runs on the controller, calls modules and knows nothing else: a wait of minut
 
 from __future__ import annotations
 
+import re
 import time
 import typing as t
 
@@ -18,6 +19,10 @@ PAUSE_SECONDS = 1.0
 # As documented in the module.
 DEFAULT_TIMEOUT_SECONDS = 300
 LOG_LINES = 20
+# What systemd says at each start and end of a unit, whatever the cause.
+ROUTINE = re.compile(
+    r"^(Starting|Started|Stopping|Stopped) |: (Scheduled restart job|Main process exited|Failed with result|Consumed )"
+)
 
 display = Display()
 
@@ -59,7 +64,10 @@ class ActionModule(ActionBase):
             if unit:
                 death, restarts = self._death(unit, restarts, task_vars)
                 if death:
-                    return self._failure(result, unit, f"{unit} {death} ({words})", task_vars)
+                    # Whatever answers at its address now, if anything does, is not this server.
+                    return self._failure(
+                        result, unit, f"{unit} {death}", task_vars, "Mend the cause and run this again"
+                    )
             if result.get("final"):
                 return self._failure(result, None, words, task_vars)
             if waited >= limit:
@@ -98,11 +106,11 @@ class ActionModule(ActionBase):
         return "", count
 
     def _failure(
-        self, result: dict[str, t.Any], unit: str | None, cause: str, task_vars: dict[str, t.Any]
+        self, result: dict[str, t.Any], unit: str | None, cause: str, task_vars: dict[str, t.Any], remedy: str = ""
     ) -> dict[str, t.Any]:
         """The task's failure, with the findings of the last look and the last lines of the unit's log."""
         findings = result.get("findings") or [{}]
-        remedy = findings[0].get("remedy") or "Read the server's log"
+        remedy = remedy or findings[0].get("remedy") or "Read the server's log"
         endpoint = self._task.args.get("endpoint")
         message = f"Cannot use server '{endpoint}' on {task_vars.get('inventory_hostname', '')}: {cause}."
         log: list[str] = []
@@ -110,9 +118,9 @@ class ActionModule(ActionBase):
             argv = ["journalctl", "-u", unit, "-n", str(LOG_LINES), "-o", "cat", "--no-pager"]
             log = self._command(argv, task_vars).splitlines()
             if log:
-                message += " The last lines of its log: " + " | ".join(
-                    line.strip() for line in log[-6:] if line.strip()
-                )
+                told = [line.strip() for line in log if line.strip()]
+                told = [line for line in told if not ROUTINE.search(line)] or told
+                message += " The last lines of its log: " + " | ".join(told[-6:])
                 message = message.rstrip(".") + "."
         return {**result, "failed": True, "msg": f"{message} {remedy}.", "log": log}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Break what Slipway keeps true, by hand, on the rig; deploy; see what it said and did. docs/breakages.md is made of it.
 
-    python tools/breakages.py run [BATCH...]   break, deploy and check; what came of all of it goes to build/breakages.json
-    python tools/breakages.py page             print docs/breakages.md from that record
+    python tools/breakages.py run [BATCH...]   break, deploy and check; what came of it goes to build/breakages.json
+    python tools/breakages.py page             write docs/breakages.md from that record
 
 molecule/repair/breakages.yml says what is broken and how it must come out. Several independent things are broken at once and
 one deploy repairs them; a task that changes something and belongs to none of them is a failure, and so is a check that passes
@@ -259,11 +259,10 @@ def run(names: list[str]) -> None:
     (RECORD.parent / "breakages.log").unlink(missing_ok=True)
     rig = Rig()
     batches = load()
-    results: list[dict[str, t.Any]] = []
     failures: list[str] = []
     for batch in (one for one in batches if not names or one["id"] in names):
         try:
-            results += run_batch(rig, batch, say)
+            remember(batches, run_batch(rig, batch, say))
         except Failure as failure:  # the next batch may still come out as it must
             say(f"FAILED {failure}")
             failures.append(str(failure))
@@ -275,9 +274,16 @@ def run(names: list[str]) -> None:
     say(f"deployed once more in {last.seconds:.0f} s")
     if last.status or last.changed():
         raise Failure(f"the last deploy was to change nothing: {', '.join(last.changed()) or last.sentence()}")
-    RECORD.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    if page(results) != PAGE.read_text(encoding="utf-8"):
+    if page() != PAGE.read_text(encoding="utf-8"):
         raise Failure(f"{PAGE.relative_to(ROOT)} says something else than this run: make docs")
+
+
+def remember(batches: list[dict[str, t.Any]], results: list[dict[str, t.Any]]) -> None:
+    """Put the results of a batch beside those of the others, in the order of the data."""
+    known = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else []
+    by_id = {one["id"]: one for one in [*known, *results]}
+    names = [entry["id"] for batch in batches for entry in batch["breakages"]]
+    RECORD.write_text(json.dumps([by_id[name] for name in names if name in by_id], indent=2) + "\n", encoding="utf-8")
 
 
 HEAD = """\
@@ -293,7 +299,16 @@ afterwards.
 """
 
 
-def page(results: list[dict[str, t.Any]]) -> str:
+def page() -> str:
+    """The Markdown page of what is recorded. Raises ``Failure`` where a breakage has no result yet."""
+    results = json.loads(RECORD.read_text(encoding="utf-8"))
+    missing = {entry["id"] for batch in load() for entry in batch["breakages"]} - {one["id"] for one in results}
+    if missing:
+        raise Failure(f"no result yet of {', '.join(sorted(missing))}: python tools/breakages.py run")
+    return render(results)
+
+
+def render(results: list[dict[str, t.Any]]) -> str:
     """The Markdown page."""
     counts = Counter(one["outcome"] for one in results)
     parts = [HEAD, f"{len(results)} breakages: {', '.join(f'{counts[name]} {name}' for name in OUTCOMES)}.\n"]
@@ -322,7 +337,7 @@ def main(words: list[str]) -> int:
         if words[:1] == ["run"]:
             run(words[1:])
         elif words == ["page"]:
-            sys.stdout.write(page(json.loads(RECORD.read_text(encoding="utf-8"))))
+            PAGE.write_text(page(), encoding="utf-8")
         else:
             print(__doc__)
             return 2

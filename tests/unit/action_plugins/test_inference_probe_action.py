@@ -19,8 +19,10 @@ echo "$@" >> {folder}/calls
 cat {folder}/state
 """
 JOURNALCTL = """#!/bin/sh
+echo "Started serve.service - a model."
 echo "loading the model"
 echo "RuntimeError: torn file"
+echo "serve.service: Main process exited, code=exited, status=1/FAILURE"
 """
 RUNNING = "LoadState=loaded\nActiveState=active\nSubState=running\nResult=success\nNRestarts=0\n"
 
@@ -106,8 +108,10 @@ def test_a_dead_unit_ends_the_wait_with_its_log(play: Play, server: OpenAIServer
     assert code != 0
     assert result["msg"].startswith(f"Cannot use server '{server.endpoint}' on guest1: serve.service ")
     assert words in result["msg"]
-    assert "RuntimeError: torn file" in result["msg"]
-    assert result["log"] == ["loading the model", "RuntimeError: torn file"]
+    assert result["msg"].endswith(
+        " The last lines of its log: loading the model | RuntimeError: torn file. Mend the cause and run this again."
+    )
+    assert [line for line in result["log"] if "serve" not in line] == ["loading the model", "RuntimeError: torn file"]
     assert [one["id"] for one in result["findings"]] == ["SERVER_NOT_READY"]
 
 

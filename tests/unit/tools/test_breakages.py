@@ -226,7 +226,7 @@ def test_one_run_shows_all_that_one_consent_is_for(deploys: t.Callable[..., None
 
 def test_the_page_escapes_what_markdown_would_read() -> None:
     row = {"id": "a", "role": "pve_host", "what": "a | b", "outcome": "refused", "by": ["Mend"], "finding": ""}
-    text = tool.page([{**row, "said": "used by <pid>", "mended": "it was stopped", "consent": ""}])
+    text = tool.render([{**row, "said": "used by <pid>", "mended": "it was stopped", "consent": ""}])
     assert "| a \\| b | refused | used by &lt;pid> | after it was stopped: Mend |  |\n" in text
     assert "1 breakages: 0 repaired, 1 refused, 0 kept." in text
 
@@ -237,3 +237,15 @@ def test_an_entry_without_its_parts_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tool, "DATA", data)
     with pytest.raises(tool.Failure, match="thing: it has no says"):
         tool.load()
+
+
+def test_results_of_batches_add_up_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [{"id": name, "breakages": [_entry(id=name)]} for name in ("one", "two")]
+    monkeypatch.setattr(tool, "load", lambda: batches)
+    monkeypatch.setattr(tool, "RECORD", tmp_path / "record.json")
+    tool.remember(batches, [tool.result(_entry(id="two"), ""), tool.result(_entry(id="of old"), "")])
+    with pytest.raises(tool.Failure, match="no result yet of one"):
+        tool.page()
+    tool.remember(batches, [tool.result(_entry(id="one"), "")])
+    assert [one["id"] for one in json.loads((tmp_path / "record.json").read_text())] == ["one", "two"]
+    assert "2 breakages: 2 repaired, 0 refused, 0 kept." in tool.page()
