@@ -325,7 +325,7 @@ def render(results: list[dict[str, t.Any]]) -> str:
 def _row(one: dict[str, t.Any]) -> str:
     did = "; ".join(one["by"])
     if one["mended"]:
-        did = f"after {one['mended']}: {did}"
+        did = f"after {one['mended']}{': ' if did else ''}{did}"
     cells = [one["what"], one["outcome"], one["said"] or one["finding"], did, one["consent"]]
     # A sentence may hold what Markdown would read as a tag or a column.
     text = [cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells]
