@@ -161,13 +161,18 @@ def run_batch(rig: Rig, batch: dict[str, t.Any], say: t.Callable[[str], None]) -
         break_it(rig, entry)
     variables, limit = batch.get("variables", {}), batch.get("limit")
     said: dict[str, str] = {}
+    begun: list[dict[str, t.Any]] = []
     # What waits for the same consent is refused by one run.
     for consent in dict.fromkeys(_consent(entry) for entry in entries if entry["outcome"] == "refused"):
-        said.update(refuse(rig, [one for one in entries if _consent(one) == consent], variables, limit, say))
+        waiting = [one for one in entries if _consent(one) == consent]
+        refused = refuse(rig, waiting, variables, limit, say)
+        said.update({entry["id"]: refused.sentence() for entry in waiting})
+        begun += refused.tasks
     deploy = Deploy(variables, limit)
     say(f"{batch['id']}: deployed in {deploy.seconds:.0f} s, {len(deploy.changed())} tasks changed something")
     if deploy.status:
         raise Failure(f"{batch['id']}: the deploy failed: {deploy.sentence()}")
+    deploy.tasks = begun + deploy.tasks  # what a refused run had begun counts too
     faults = [fault for entry in entries for fault in judge(rig, entry, deploy)]
     expected = {title for entry in entries for title in entry.get("by", [])} | set(batch.get("also", []))
     faults += [f"no breakage explains that '{title}' changed" for title in deploy.changed() if title not in expected]
@@ -197,8 +202,8 @@ def refuse(
     variables: dict[str, t.Any],
     limit: str | None,
     say: t.Callable[[str], None],
-) -> dict[str, str]:
-    """Deploy without the consent of these; the sentence of each. Raises ``Failure`` where it does not refuse."""
+) -> Deploy:
+    """Deploy without the consent of these. Raises ``Failure`` where it is not refused, or not with their sentences."""
     consents = {entry["consent"]: False for entry in entries if "consent" in entry}
     names = ", ".join(entry["id"] for entry in entries)
     deploy = Deploy({**variables, **consents}, limit)
@@ -215,7 +220,7 @@ def refuse(
         failed = rig.each(entry.get("mend", {}))
         if failed:
             raise Failure(f"{entry['id']}: what the sentence advises failed: {failed}")
-    return {entry["id"]: sentence for entry in entries}
+    return deploy
 
 
 def judge(rig: Rig, entry: dict[str, t.Any], deploy: Deploy) -> list[str]:
