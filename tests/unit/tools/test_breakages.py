@@ -27,8 +27,9 @@ LOOKS = {
     "set_fact",
     "stat",
     "wait_for_connection",
-    "gpu_host_info",
     "inference_probe",
+    "pve_claims",
+    "pve_preflight",
     "server_plan",
 }
 KEYWORDS = {"name", "when", "register", "vars", "loop", "loop_control", "delegate_to", "environment", "no_log", "args"}
@@ -61,7 +62,8 @@ def _changing(role: str) -> set[str]:
     for path in sorted((ROOT / "roles" / role / "tasks").glob("*.yml")):
         for task in _tasks(yaml.safe_load(path.read_text())):
             (action,) = set(task) - KEYWORDS
-            if action.removeprefix("ansible.builtin.") not in LOOKS and task.get("changed_when") is not False:
+            looks = action.removeprefix("ansible.builtin.") in LOOKS or action.endswith("_info")
+            if not looks and task.get("changed_when") is not False and task.get("check_mode") is not True:
                 titles.add(task["name"])
     return titles
 
