@@ -19,6 +19,8 @@ STAGE = ROOT / "build" / "ansible_collections" / "slipway" / "slipway"
 # The journey comes first: it deploys from nothing, and the others then break what it made and see it repaired.
 SCENARIOS = [
     "deploy",
+    "check_mode",
+    "secrets",
     "pve_host",
     "model_store",
     "gpu_container",
@@ -27,6 +29,8 @@ SCENARIOS = [
     "inference_stack",
     "inference_server",
     "acceptance",
+    "repair",
+    "places",
     "preflight",
     "secure_boot",
     "driver_packages",
