@@ -99,15 +99,35 @@ def build(
         if venv.exists():
             shutil.rmtree(venv)
         run_uv(uv, ["venv", "--no-project", "--python", interpreter.path, str(venv)], timeout_seconds, source)
+    # A run that was killed may have left packages that are half there and look installed.
+    _install(
+        ["sync"] + (["--reinstall"] if resumed and not interpreter else []),
+        uv,
+        venv,
+        lock_text,
+        timeout_seconds,
+        source,
+    )
+
+
+def put_again(uv: str, venv: Path, lock_text: str, timeout_seconds: int, source: Source) -> None:
+    """Put the files of the lock's packages there again, whatever versions say; other packages stay.
+
+    Raises ``SlipwayError`` whose message is the cause.
+    """
+    files.replace(note_path(venv), "changing\n")
+    _install(["install", "--no-deps", "--reinstall"], uv, venv, lock_text, timeout_seconds, source)
+
+
+def _install(verb: list[str], uv: str, venv: Path, lock_text: str, timeout_seconds: int, source: Source) -> None:
     with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
         # What was read and planned is what is installed, whatever happens to the caller's file meanwhile.
         lock = Path(folder) / "requirements.lock"
         lock.write_text(lock_text, encoding="utf-8")
         options = ["--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
-        # A run that was killed may have left packages that are half there and look installed.
-        options += ["--reinstall"] if resumed and not interpreter else []
-        command = ["pip", "sync", *options, "--python", str(venv / "bin" / "python"), str(lock)]
-        run_uv(uv, command, timeout_seconds, source)
+        options += ["--python", str(venv / "bin" / "python")]
+        options += ["--requirements"] if verb[0] == "install" else []
+        run_uv(uv, ["pip", *verb, *options, str(lock)], timeout_seconds, source)
 
 
 def finish(venv: Path, lock_text: str) -> None:

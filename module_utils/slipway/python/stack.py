@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import SlipwayError, cannot, here
@@ -26,6 +26,8 @@ class Situation:
     installed: dict[str, list[str]]
     plan: environment.Plan
     building: bool
+    # Versions are the lock's and something does not import: a file was lost or torn.
+    mending: bool = False
 
     @property
     def switching(self) -> bool:
@@ -46,6 +48,11 @@ def ensure(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
             raise _fail("build", venv, error) from None
     findings = _check(now, params, check_mode)
     failed = [one for one in findings if one.severity == "fail"]
+    if failed and not now.building:
+        now = replace(now, mending=True)
+        if not check_mode:
+            findings = _mend(now, params, failed)
+            failed = [one for one in findings if one.severity == "fail"]
     if failed and not check_mode:
         causes = "; ".join(f"{one.subject} does not import: {one.detail}" for one in failed)
         raise _fail("use", venv, SlipwayError(causes, findings=failed))
@@ -154,6 +161,19 @@ def _make(now: Situation, params: dict[str, t.Any]) -> None:
         raise SlipwayError(str(error)) from None
 
 
+def _mend(now: Situation, params: dict[str, t.Any], failed: list[Finding]) -> list[Finding]:
+    """Put the packages there again, once, since these imports failed; and look again. Raises ``SlipwayError``."""
+    try:
+        build.put_again(params["uv"], now.venv, now.text, params["timeout_seconds"], source.from_params(params))
+        build.finish(now.venv, now.text)
+    except (OSError, SlipwayError) as error:
+        found = error.findings if isinstance(error, SlipwayError) else []
+        names = ", ".join(one.subject for one in failed)
+        cause = f"{names} does not import, and what the lock names could not be put there again: {error}"
+        raise _fail("mend", now.venv, SlipwayError(cause, [*found, *failed])) from None
+    return _check(now, params, check_mode=False)
+
+
 def _check(now: Situation, params: dict[str, t.Any], check_mode: bool) -> list[Finding]:
     """Findings about packages beyond the lock and about imports, as far as there is an environment to look at."""
     findings = [
@@ -176,7 +196,7 @@ def _result(now: Situation, findings: list[Finding]) -> dict[str, t.Any]:
         diff.append({**header, "before": f"{now.link_before or 'absent'}\n", "after": f"{now.venv}\n"})
     as_it_is = {name: ", ".join(versions) for name, versions in now.installed.items()}
     return {
-        "changed": now.building or now.switching,
+        "changed": now.building or now.mending or now.switching,
         "added": now.plan.added,
         "removed": now.plan.removed,
         "changed_packages": now.plan.changed,

@@ -174,6 +174,35 @@ def defaults(stack: Stack) -> dict[str, t.Any]:
     return {**params, "venv": str(stack.venv), "lock": str(stack.lock), "python": [sys.executable]}
 
 
+def test_a_file_that_a_person_deleted_comes_back_and_their_package_stays(stack: Stack) -> None:
+    stack.lock.write_text(stack.one)
+    stack()
+    subprocess.run([UV, "-q", "pip", "install", "--python", stack.venv / "bin/python", "slip_two"], check=True)
+    module = next(stack.venv.glob("lib/python*/site-packages/slip_one.py"))
+    module.unlink()
+    planned = stack(check=True, imports=["slip_one"])
+    assert (planned["changed"], [one["id"] for one in planned["findings"]]) == (
+        True,
+        ["PACKAGE_EXTRA", "IMPORT_FAILED"],
+    )
+    assert not module.exists()
+    done = stack(imports=["slip_one"])
+    assert (done["rc"], done["changed"], [one["id"] for one in done["findings"]]) == (0, True, ["PACKAGE_EXTRA"])
+    assert module.exists()
+    assert stack.packages == {"slip_one-1.0.dist-info", "slip_two-2.0.dist-info"}
+    assert stack(imports=["slip_one"])["changed"] is False
+
+
+def test_what_does_not_import_for_another_reason_is_told_after_one_try(stack: Stack) -> None:
+    stack.lock.write_text(stack.broken)
+    stack()
+    failed = stack(imports=["slip_broken"])
+    assert (failed["rc"], [one["id"] for one in failed["findings"]]) == (1, ["IMPORT_FAILED"])
+    unreachable = stack(imports=["slip_broken"], uv="/nonexistent/uv")
+    assert (unreachable["rc"], [one["id"] for one in unreachable["findings"]]) == (1, ["UV_MISSING", "IMPORT_FAILED"])
+    assert "slip_broken does not import, and what the lock names could not be put there again: uv" in unreachable["msg"]
+
+
 def test_a_failed_import_leaves_the_link_where_it_is(stack: Stack) -> None:
     stack(link=str(stack.link))
     old, stack.venv = stack.venv, stack.venv.with_name("second")
