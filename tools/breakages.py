@@ -43,7 +43,7 @@ OUTCOMES = ("repaired", "refused", "kept")
 # What differs from run to run, and what stands for it on the page.
 NOISE = (
     (re.compile(r"\b\d{1,3}(\.\d{1,3}){3}\b"), "<address>"),
-    (re.compile(r"(?<=\w )\(\d+\)"), "(<pid>)"),
+    (re.compile(r"(?<=\w )\((guest \d+ )?\d+\)"), r"(\1<pid>)"),
     (re.compile(r"\S*/\.rig/[^/\s]+"), "<rig>"),
 )
 
