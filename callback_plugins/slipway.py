@@ -59,6 +59,8 @@ TAIL_LINES = 5
 LABEL_LETTERS = 100
 TEXT_COLUMNS = 120
 INDENT = " " * 4
+# Actions that change nothing, whatever they come to.
+LOOKS = ("assert", "debug", "fail", "validate_argument_spec")
 CHECK_MODE = "Check mode: nothing is changed, and what is called changed here is what a run would change."
 
 
@@ -94,6 +96,7 @@ class CallbackModule(DefaultCallback):
         self._unreachable: dict[str, str] = {}
         self._failed_items: dict[tuple[str, str], list[str]] = {}
         self._not_yet: dict[tuple[str, str], str] = {}
+        self._may_have_changed = False
 
     def set_options(self, *arguments: t.Any, **options: t.Any) -> None:
         super().set_options(*arguments, **options)
@@ -140,7 +143,7 @@ class CallbackModule(DefaultCallback):
                 hosts_by_text.setdefault(text, []).append(host)
         if not hosts_by_text:
             return
-        self._display.banner("WHAT FAILED")
+        self._display.banner("WHAT FAILED" + ("" if self._may_have_changed else ", BEFORE ANYTHING WAS CHANGED"))
         for text, hosts in hosts_by_text.items():
             self._display.display(self._wrapped(f"{', '.join(hosts)}: {text}", first=""), color=C.COLOR_ERROR)
 
@@ -216,6 +219,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
         self._finished(result)
+        self._may_have_changed |= bool(result.result.get("changed"))
         if self._everything:
             super().v2_runner_on_ok(result)
         elif isinstance(result.task, TaskInclude):
@@ -240,6 +244,8 @@ class CallbackModule(DefaultCallback):
 
     def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
         self._finished(result)
+        # What a task did before it failed is known of those alone that do nothing.
+        self._may_have_changed |= bool(result.result.get("changed")) or result.task.action.split(".")[-1] not in LOOKS
         items = self._failed_items.pop(_key(result), [])
         text = "\n".join(items) or _words(result)
         if not ignore_errors:

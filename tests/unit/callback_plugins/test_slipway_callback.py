@@ -110,6 +110,23 @@ def test_a_failure_is_a_sentence_and_the_last_line(playbook: Playbook) -> None:
     assert not [word for word in ("assertion", "evaluated_to", "findings", "{", "Origin") if word in shown]
 
 
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ({"name": "Look", "command": "true", "changed_when": False}, True),
+        ({"name": "Do", "command": "true"}, False),
+        ({"name": "Try", "command": "false", "ignore_errors": True}, False),
+    ],
+    ids=["looked", "changed", "may have changed"],
+)
+def test_that_nothing_was_changed_is_said_only_where_it_is_known(
+    playbook: Playbook, first: dict[str, t.Any], said: bool
+) -> None:
+    _code, shown = playbook([first, {"name": "Gate", "assert": {"that": "false", "fail_msg": SENTENCE}}])
+    assert ("WHAT FAILED, BEFORE ANYTHING WAS CHANGED" in shown) is said
+    assert "WHAT FAILED" in shown
+
+
 def test_on_a_terminal_it_is_wrapped(playbook: Playbook) -> None:
     shown = playbook.on_terminal([{"name": "Gate", "fail": {"msg": SENTENCE}}], columns=90)
     below = end(shown).partition("\n")[2].splitlines()
