@@ -272,7 +272,7 @@ def run(names: list[str]) -> None:
     say(f"deployed once more in {last.seconds:.0f} s")
     if last.status or last.changed():
         raise Failure(f"the last deploy was to change nothing: {', '.join(last.changed()) or last.sentence()}")
-    if page() != PAGE.read_text(encoding="utf-8"):
+    if page() != (PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""):
         raise Failure(f"{PAGE.relative_to(ROOT)} says something else than this run: make docs")
 
 
