@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,15 +36,15 @@ SCENARIOS = [
     "secure_boot",
     "driver_packages",
     "driver_change",
-    "fleet",
 ]
+# These have a rig of their own, and run beside the others: most of a deploy is waiting.
+ON_THEIR_OWN = ["fleet"]
 # The tools' own files stay in this checkout and in Slipway's cache folder.
 ENVIRONMENT = {
     "ANSIBLE_HOME": str(Path.home() / ".cache" / "slipway" / "ansible"),
     "ANSIBLE_REMOTE_TMP": str(Path.home() / ".cache" / "slipway" / "ansible" / "tmp"),
     "UV_CACHE_DIR": str(Path.home() / ".cache" / "slipway" / "uv"),
     "UV_CREDENTIALS_DIR": str(Path.home() / ".cache" / "slipway" / "uv"),
-    "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / "build" / "molecule"),
 }
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -62,9 +63,9 @@ class Count:
         self.skipped += other.skipped
 
 
-def run(command: list[str], cwd: Path = ROOT, **environment: str) -> tuple[int, str]:
-    """Run a command, showing its output as it comes. Returns status and output without colours."""
-    print(f"\n$ {' '.join(command)}", flush=True)
+def run(command: list[str], cwd: Path = ROOT, label: str = "", **environment: str) -> tuple[int, str]:
+    """Run a command, showing its output as it comes, each line behind ``label``. Returns status and output without colours."""
+    print(f"\n{label}$ {' '.join(command)}", flush=True)
     lines = []
     with subprocess.Popen(
         command,
@@ -76,7 +77,7 @@ def run(command: list[str], cwd: Path = ROOT, **environment: str) -> tuple[int, 
         stderr=subprocess.STDOUT,
     ) as process:
         for line in process.stdout or ():
-            print(line, end="", flush=True)
+            print(f"{label}{line}", end="", flush=True)
             lines.append(COLOUR.sub("", line))
     return process.returncode, "".join(lines)
 
@@ -149,12 +150,28 @@ def unit() -> Count:
 
 
 def molecule() -> Count:
-    """The scenarios on a rig of their own."""
-    selected = [word for name in SCENARIOS for word in ("--scenario-name", name)]
-    status, output = run(["molecule", "test", "--no-command-borders", *selected], ANSIBLE_FORCE_COLOR="0")
+    """The scenarios, on rigs of their own."""
+    with ThreadPoolExecutor() as pool:
+        shared = pool.submit(scenarios, SCENARIOS)
+        apart = [pool.submit(scenarios, [name], f"{name} | ") for name in ON_THEIR_OWN]
+    count = Count()
+    for one in (shared, *apart):
+        count.add(one.result())
+    return count
+
+
+def scenarios(names: list[str], label: str = "") -> Count:
+    """One run of Molecule. A scenario that it does not tell of has failed."""
+    selected = [word for name in names for word in ("--scenario-name", name)]
+    status, output = run(
+        ["molecule", "test", "--no-command-borders", *selected],
+        label=label,
+        ANSIBLE_FORCE_COLOR="0",
+        MOLECULE_EPHEMERAL_DIRECTORY=str(ROOT / "build" / "molecule" / names[0]),
+    )
     details = output[output.rfind("DETAILS") :]
     steps = re.findall(r"^(\S+) (?:➜|>) (\S+): Executed: (\w+)", details, re.MULTILINE)
-    missing = set(SCENARIOS) - {scenario for scenario, _step, _outcome in steps}
+    missing = set(names) - {scenario for scenario, _step, _outcome in steps}
     failed = len(missing) + sum(outcome != "Successful" for _scenario, _step, outcome in steps)
     count = Count(passed=len(steps) + len(missing) - failed, failed=failed)
     if status and not failed:

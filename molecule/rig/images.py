@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -51,6 +53,15 @@ TEMPLATES = {
 CUSTOMIZE = ': > "$1"/etc/modules && rm -f "$1"/etc/ssh/ssh_host_*_key* "$1"/etc/resolv.conf "$1"/etc/hostname && : > "$1"/etc/machine-id'
 
 
+@contextlib.contextmanager
+def alone(what: str) -> t.Iterator[None]:
+    """Wait until no other rig of this machine does the same."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{what}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 class NotToBeHad(Exception):
     """An image that cannot be built, with the reason."""
 
@@ -70,8 +81,13 @@ def _image(kind: str, suite: str, packages: list[str], suffix: str) -> Path:
     """The tarball of a recipe, built if this recipe has not been built before. Raises ``NotToBeHad``."""
     digest = hashlib.sha256(" ".join([suite, *packages, CUSTOMIZE]).encode()).hexdigest()[:12]
     target = CACHE / "images" / f"{kind}-{suite}-{digest}.{suffix}"
-    if target.exists():
-        return target
+    with alone(f"image-{kind}-{suite}"):
+        if not target.exists():
+            _build(target, kind, suite, packages, suffix)
+    return target
+
+
+def _build(target: Path, kind: str, suite: str, packages: list[str], suffix: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     print(f"rig: building the {kind} image of {suite} ({len(packages)} packages and what they need)", flush=True)
     part = target.with_name(f"{target.name}.{os.getpid()}.part.{suffix}")
@@ -84,7 +100,6 @@ def _image(kind: str, suite: str, packages: list[str], suffix: str) -> Path:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
-    return target
 
 
 def _ubuntu_keyring(scratch: Path) -> Path:
