@@ -17,28 +17,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGE = ROOT / "build" / "ansible_collections" / "slipway" / "slipway"
-# The journey comes first: it deploys from nothing, and the others then break what it made and see it repaired.
-SCENARIOS = [
-    "deploy",
-    "check_mode",
-    "secrets",
-    "pve_host",
-    "model_store",
-    "gpu_container",
-    "adoption",
-    "gpu_userspace",
-    "inference_stack",
-    "inference_server",
-    "acceptance",
-    "repair",
-    "places",
-    "preflight",
-    "secure_boot",
-    "driver_packages",
-    "driver_change",
-]
-# These have a rig of their own, and run beside the others: most of a deploy is waiting.
-ON_THEIR_OWN = ["fleet"]
+# Scenarios by the rig that they are on. Rigs run side by side: most of a deploy is waiting. The journey comes first on one: it
+# deploys from nothing, and the others then change, break and refuse on what it made; `repair` deploys before it breaks.
+SCENARIOS = {
+    "molecule": [
+        "deploy",
+        "check_mode",
+        "secrets",
+        "pve_host",
+        "model_store",
+        "gpu_container",
+        "adoption",
+        "gpu_userspace",
+        "inference_stack",
+        "inference_server",
+        "acceptance",
+        "preflight",
+    ],
+    "repair": ["repair", "places", "secure_boot", "driver_packages", "driver_change"],
+    "fleet": ["fleet"],
+}
 # The tools' own files stay in this checkout and in Slipway's cache folder.
 ENVIRONMENT = {
     "ANSIBLE_HOME": str(Path.home() / ".cache" / "slipway" / "ansible"),
@@ -150,24 +148,24 @@ def unit() -> Count:
 
 
 def molecule() -> Count:
-    """The scenarios, on rigs of their own."""
-    with ThreadPoolExecutor() as pool:
-        shared = pool.submit(scenarios, SCENARIOS)
-        apart = [pool.submit(scenarios, [name], f"{name} | ") for name in ON_THEIR_OWN]
+    """The scenarios of all rigs."""
     count = Count()
-    for one in (shared, *apart):
-        count.add(one.result())
+    with ThreadPoolExecutor() as pool:
+        for one in list(pool.map(scenarios, SCENARIOS)):
+            count.add(one)
     return count
 
 
-def scenarios(names: list[str], label: str = "") -> Count:
+def scenarios(rig: str) -> Count:
     """One run of Molecule. A scenario that it does not tell of has failed."""
+    names = SCENARIOS[rig]
     selected = [word for name in names for word in ("--scenario-name", name)]
     status, output = run(
         ["molecule", "test", "--no-command-borders", *selected],
-        label=label,
+        label=f"{rig} | ",
         ANSIBLE_FORCE_COLOR="0",
-        MOLECULE_EPHEMERAL_DIRECTORY=str(ROOT / "build" / "molecule" / names[0]),
+        SLIPWAY_RIG=rig,
+        MOLECULE_EPHEMERAL_DIRECTORY=str(ROOT / "build" / "molecule" / rig),
     )
     details = output[output.rfind("DETAILS") :]
     steps = re.findall(r"^(\S+) (?:➜|>) (\S+): Executed: (\w+)", details, re.MULTILINE)
