@@ -34,7 +34,7 @@ SCENARIOS = {
         "acceptance",
         "preflight",
     ],
-    "repair": ["repair", "places", "secure_boot", "driver_packages", "driver_change"],
+    "repair": ["repair", "places", "secure_boot", "driver_change"],
     "fleet": ["fleet"],
 }
 # The tools' own files stay in this checkout and in Slipway's cache folder.
