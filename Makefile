@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Each target does its own set-up. `make` alone lists them.
-.PHONY: help demo rig test lint unit molecule chaos-deploy docs lock clean
+.PHONY: help demo rig test test-full lint unit molecule chaos-deploy docs lock clean
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
@@ -18,6 +18,11 @@ test: ## lint, unit tests and Molecule; ends with one line that counts
 	@tools/setup system
 	@tools/setup dev
 	@python tools/test.py lint unit molecule
+
+test-full: ## the same, with what takes longer: two hosts with three guests, each role by itself, the driver from packages
+	@tools/setup system
+	@tools/setup dev
+	@python tools/test.py lint unit molecule more
 
 lint unit molecule: ## one part of the tests
 	@tools/setup system
