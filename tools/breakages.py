@@ -45,6 +45,7 @@ NOISE = (
     (re.compile(r"\b\d{1,3}(\.\d{1,3}){3}\b"), "<address>"),
     (re.compile(r"(?<=\w )\((guest \d+ )?\d+\)"), r"(\1<pid>)"),
     (re.compile(r"\S*/\.rig/[^/\s]+"), "<rig>"),
+    (re.compile(r"(?<=The last lines of its log: ).*", re.DOTALL), "..."),
 )
 
 
