@@ -112,6 +112,13 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+actions:
+  description: >-
+    What was done, or in check mode would be: V(build) the environment, V(mend) it since something did not import, V(switch) the link. The first two fetch.
+  returned: success
+  type: list
+  elements: str
+  sample: [build, switch]
 added:
   description: Packages that were missing.
   returned: success

@@ -17,6 +17,8 @@ import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
+from pathlib import Path
+from urllib.error import HTTPError
 
 from ..findings import Finding, finding
 from .lock import Requirement
@@ -32,17 +34,18 @@ def look(source: Source, requirements: list[Requirement], ca_content: str, timeo
     if not re.match("https?://", source.index):
         cause = "its address does not begin with http:// or https://"
         return [finding("INDEX_UNREACHABLE", source.index or "package index", cause)]
-    opener = _opener(source, ca_content)
+    reach = opener(source, ca_content)
     first, rest = requirements[0], requirements[1:]
-    found = _ask(opener, source, first, timeout_seconds)
+    found = _ask(reach, source, first, timeout_seconds)
     if found and found.id != "PACKAGE_UNAVAILABLE":
         return [found]  # the others would say the same
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        answers = list(pool.map(lambda one: _ask(opener, source, one, timeout_seconds), rest))
+        answers = list(pool.map(lambda one: _ask(reach, source, one, timeout_seconds), rest))
     return [one for one in [found, *answers] if one]
 
 
-def _opener(source: Source, ca_content: str) -> urllib.request.OpenerDirector:
+def opener(source: Source, ca_content: str) -> urllib.request.OpenerDirector:
+    """What opens addresses by the source's proxy, trusting the CAs given as text, or the machine's own."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if ca_content else ssl.create_default_context()
     if ca_content:
         context.load_verify_locations(cadata=ca_content)
@@ -58,6 +61,23 @@ def _opener(source: Source, ca_content: str) -> urllib.request.OpenerDirector:
     )
 
 
+def ca_content(source: Source) -> str:
+    """The text of the source's CA bundle on this machine; empty where it has none. Raises ``OSError``."""
+    return Path(source.ca_bundle).read_text(encoding="utf-8") if source.ca_bundle else ""
+
+
+def request(address: str, login: str, accept: str = "*/*") -> urllib.request.Request:
+    """A request for an address of HTTP or HTTPS, with the ``user:password`` of the server. Raises ``ValueError`` for another."""
+    if not re.match("https?://", address):
+        raise ValueError("its address does not begin with http:// or https://")
+    asking = urllib.request.Request(address, headers={"Accept": accept, "User-Agent": "slipway"})  # noqa: S310
+    if login:
+        encoded = base64.b64encode(urllib.parse.unquote(login).encode()).decode()
+        # Unredirected, so that it goes to nobody else.
+        asking.add_unredirected_header("Authorization", f"Basic {encoded}")
+    return asking
+
+
 def bypassed(host: str, no_proxy: t.Iterable[str]) -> bool:
     """Whether a host is reached without the proxy: it is named, or below a domain that is named."""
     names = [name.lower().lstrip("*").lstrip(".") for name in no_proxy]
@@ -65,18 +85,12 @@ def bypassed(host: str, no_proxy: t.Iterable[str]) -> bool:
 
 
 def _ask(
-    opener: urllib.request.OpenerDirector, source: Source, requirement: Requirement, timeout_seconds: int
+    reach: urllib.request.OpenerDirector, source: Source, requirement: Requirement, timeout_seconds: int
 ) -> Finding | None:
     address = f"{source.index.rstrip('/')}/{requirement.name}/"
-    request = urllib.request.Request(  # noqa: S310 - look() takes no other address than http and https
-        address, headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5", "User-Agent": "slipway"}
-    )
-    if source.index_login:
-        login = urllib.parse.unquote(source.index_login).encode()
-        # Unredirected, so that it goes to nobody else.
-        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login).decode()}")
     try:
-        with opener.open(request, timeout=timeout_seconds) as answer:
+        asking = request(address, source.index_login, "application/vnd.pypi.simple.v1+json, text/html;q=0.5")
+        with reach.open(asking, timeout=timeout_seconds) as answer:
             page = answer.read(MOST_BYTES).decode("utf-8", "replace")
     except (OSError, HTTPException, ValueError) as error:
         fault, cause = explain(error, proxied=bool(source.proxy))
@@ -92,7 +106,7 @@ def _ask(
 
 def explain(error: Exception, proxied: bool) -> tuple[str, str]:
     """The finding that a failed request comes to, and its cause in words."""
-    if isinstance(error, urllib.error.HTTPError):
+    if isinstance(error, HTTPError):
         return _explain_status(error.code, error.reason)
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, ssl.SSLCertVerificationError):

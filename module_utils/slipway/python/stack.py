@@ -33,6 +33,11 @@ class Situation:
     def switching(self) -> bool:
         return self.link is not None and self.link_before != str(self.venv)
 
+    @property
+    def actions(self) -> list[str]:
+        doing = {"build": self.building, "mend": self.mending, "switch": self.switching}
+        return [name for name, done in doing.items() if done]
+
 
 def ensure(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
     """Bring the environment to the lock, try the imports, switch the link; the module's result. Raises ``SlipwayError``."""
@@ -196,7 +201,8 @@ def _result(now: Situation, findings: list[Finding]) -> dict[str, t.Any]:
         diff.append({**header, "before": f"{now.link_before or 'absent'}\n", "after": f"{now.venv}\n"})
     as_it_is = {name: ", ".join(versions) for name, versions in now.installed.items()}
     return {
-        "changed": now.building or now.mending or now.switching,
+        "changed": bool(now.actions),
+        "actions": now.actions,
         "added": now.plan.added,
         "removed": now.plan.removed,
         "changed_packages": now.plan.changed,

@@ -71,7 +71,7 @@ def extract(params: dict[str, t.Any], source: Source) -> bool:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         staging.mkdir(parents=True, exist_ok=True)
-        with _alone(staging / "lock"):
+        with alone(staging / "lock"):
             if is_there(target, params["sha256"]):
                 return False
             _fetch(params, source, staging)
@@ -87,7 +87,7 @@ def extract(params: dict[str, t.Any], source: Source) -> bool:
 
 
 @contextmanager
-def _alone(path: Path) -> t.Iterator[None]:
+def alone(path: Path) -> t.Iterator[None]:
     """Wait until nobody else fetches here: several guests share what lies on their node."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
