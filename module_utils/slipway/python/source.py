@@ -53,9 +53,13 @@ class Source:
         elif Path(SYSTEM_BUNDLE).exists():
             environment["UV_SYSTEM_CERTS"] = "true"  # else uv trusts a list of its own, without what was added here
         if self.wheels:
-            # uv 0.13 has no variable for --no-index; offline it asks no index either, and reads folders.
             environment.update({"UV_OFFLINE": "true", "UV_FIND_LINKS": self.wheels})
         return environment
+
+    def uv_options(self) -> list[str]:
+        """Options of ``uv pip`` for what has no variable in uv 0.13."""
+        # Offline alone is not enough: what uv's cache remembers of an index would be preferred to the folder.
+        return ["--no-index"] if self.wheels else []
 
 
 def from_params(params: dict[str, t.Any]) -> Source:

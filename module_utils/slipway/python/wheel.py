@@ -104,7 +104,7 @@ def _fetch(params: dict[str, t.Any], source: Source, staging: Path) -> None:
     command = ["pip", "install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "--reinstall"]
     command += ["--link-mode", "copy", "--cache-dir", str(staging / "cache"), "--python", interpreter.path]
     command += ["--target", str(staging / "unpacked"), "--requirements", str(requirements)]
-    build.run_uv(params["uv"], command, params["timeout_seconds"], source)
+    build.run_uv(params["uv"], command + source.uv_options(), params["timeout_seconds"], source)
 
 
 def _place(unpacked: Path, target: Path, sha256: str, member: str) -> None:

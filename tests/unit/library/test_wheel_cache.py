@@ -15,7 +15,7 @@ from pathlib import Path
 import package_servers
 import pytest
 from ansible.module_utils.slipway.python import chosen
-from ansible.modules import lock_wheels_info, wheel_cache
+from ansible.modules import lock_wheels_info, python_stack, wheel_cache
 from package_servers import make_wheel
 
 Run = t.Callable[..., dict[str, t.Any]]
@@ -134,6 +134,19 @@ def test_what_is_missing_is_fetched_once(place: Place) -> None:
     again = place.keep()
     assert (again["changed"], again["fetched"]) == (False, [])
     assert place.downloads == [f"/files/{ONE}", f"/files/{TWO}"]
+
+
+def test_an_environment_is_built_from_it_whatever_uv_remembers_of_the_index(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"{place.server.address}/simple")
+    place.keep()
+    place.server.asked.clear()
+    arguments = {"venv": str(tmp_path / "envs/one"), "lock_content": place.lock, "python": [sys.executable]}
+    arguments |= {"uv": str(UV), "wheels": str(place.cache), "imports": ["slip_one", "slip_two"]}
+    result = place.run_module(python_stack, arguments)
+    assert (result["rc"], result["actions"]) == (0, ["build"]), result
+    assert place.server.asked == []
 
 
 def test_a_torn_file_is_fetched_again_and_a_strange_one_left_alone(place: Place) -> None:
