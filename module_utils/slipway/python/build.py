@@ -125,9 +125,9 @@ def _install(verb: list[str], uv: str, venv: Path, lock_text: str, timeout_secon
         lock = Path(folder) / "requirements.lock"
         lock.write_text(lock_text, encoding="utf-8")
         options = ["--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
-        options += ["--python", str(venv / "bin" / "python")]
+        options += ["--python", str(venv / "bin" / "python"), *source.uv_options()]
         options += ["--requirements"] if verb[0] == "install" else []
-        run_uv(uv, ["pip", *verb, *options, *source.uv_options(), str(lock)], timeout_seconds, source)
+        run_uv(uv, ["pip", *verb, *options, str(lock)], timeout_seconds, source)
 
 
 def finish(venv: Path, lock_text: str) -> None:
