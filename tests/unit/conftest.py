@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine with GPUs as a folder (what procfs, sysfs, /dev and /etc of a healthy node hold), and an API server."""
+"""A machine with GPUs as a folder (what procfs, sysfs, /dev and /etc of a healthy node hold), servers, and a Proxmox node."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 from openai_server import OpenAIServer
+
+if t.TYPE_CHECKING:
+    from pve.node import Node
+    from rig_node import Rig
 
 OPEN_BANNER = (
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.58.03  Release Build  (builder@host)  "
@@ -116,3 +120,30 @@ def server() -> t.Iterator[OpenAIServer]:
     running = OpenAIServer()
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def installed_node(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root file system of the rig's node1 as installed; each test works on a copy."""
+    import rig_node
+
+    return rig_node.installed(tmp_path_factory.mktemp("node1"))
+
+
+@pytest.fixture
+def scratch_node(installed_node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """node1 of the rig below a folder; its tasks run at once, and nothing is chowned, so that tests need not be root."""
+    import rig_node
+
+    monkeypatch.setattr("os.chown", lambda *args, **kwargs: None)
+    return rig_node.copied(installed_node, tmp_path / "node1")
+
+
+@pytest.fixture
+def rig(scratch_node: Node, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Rig]:
+    """That node where ``pve_*`` modules reach it over HTTPS and SSH; sleeping takes no time."""
+    import rig_node
+
+    connected = rig_node.connected(scratch_node, monkeypatch)
+    yield connected
+    connected.clock.over = True

@@ -26,6 +26,7 @@ UPID = re.compile(
     r"UPID:(?P<node>[a-zA-Z0-9-]+):(?P<pid>[0-9A-Fa-f]{8}):(?P<pstart>[0-9A-Fa-f]{8,9}):(?P<starttime>[0-9A-Fa-f]{8}):"
     r"(?P<type>[^:\s]+):(?P<id>[^:\s]*):(?P<user>[^:\s]+):"
 )
+UNEXPECTED = "unexpected status"  # of a task that is gone without having closed its log
 
 
 def process_start(pid: int) -> int | None:
@@ -61,7 +62,8 @@ class Task:
         if not self.log_path.exists():
             raise ApiError(400, "no such task", {"upid": "no such task"})
         numbers = {key: int(parts.pop(key), 16) for key in ("pid", "pstart", "starttime")}
-        running = process_start(numbers["pid"]) == numbers["pstart"]
+        # A task of this process ends before the process does.
+        running = process_start(numbers["pid"]) == numbers["pstart"] and self.exit_status() == UNEXPECTED
         status: dict[str, t.Any] = {
             **parts,
             **numbers,
@@ -80,7 +82,7 @@ class Task:
         """OK, ``WARNINGS: n``, the text of the error, or ``unexpected status`` where the log has no end."""
         lines = self.log_path.read_text().splitlines()
         last = re.fullmatch(r"TASK (?:(OK)|ERROR: (.*)|(WARNINGS: \d+))", lines[-1] if lines else "")
-        return next((part for part in last.groups() if part is not None), "") if last else "unexpected status"
+        return next((part for part in last.groups() if part is not None), "") if last else UNEXPECTED
 
     def lines(self, start: int, limit: int) -> list[dict[str, t.Any]]:
         """Lines of the log with their numbers; a limit of 0 means all of them."""

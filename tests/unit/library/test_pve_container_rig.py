@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""pve_container against the rig's Proxmox: what it sends is understood there, and what is there it understands."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible.modules import pve_container
+from rig_node import AS_ROOT, AS_TOKEN, OVER_SSH, TEMPLATE, Rig
+
+Run = t.Callable[..., dict[str, t.Any]]
+GUEST = {
+    "node": "node1",
+    "vmid": 102,
+    "hostname": "infer1",
+    "ostemplate": TEMPLATE,
+    "rootfs": {"storage": "local-zfs", "size_gib": 8},
+    "cores": 4,
+    "memory_mib": 2048,
+    "net": [{"id": 0, "name": "eth0", "bridge": "vmbr0", "ip": "192.0.2.21/24", "gw": "192.0.2.1"}],
+    "features": {"nesting": True},
+    "tags": ["inference", "gpu"],
+    "description": "made by a test",
+}
+
+
+@pytest.mark.parametrize("identity", [AS_TOKEN, AS_ROOT, OVER_SSH], ids=["token", "password", "ssh"])
+def test_life_of_a_guest(run_module: Run, rig: Rig, identity: dict[str, t.Any]) -> None:
+    declared = identity | GUEST | {"state": "started"}
+    made = run_module(pve_container, declared)
+    assert made["rc"] == 0 and made["changed"], made
+    assert len([call for call in rig.calls if "/tasks/" not in call[1]]) <= 12
+    assert rig.containers.up == {102}
+    assert "tags: gpu;inference\n" in rig.file(102) and "cores: 4\n" in rig.file(102)
+    rig.requests.clear()
+    again = run_module(pve_container, declared)
+    assert not again["changed"] and again["diff"] == {"before": {}, "after": {}}, again
+    assert len(rig.calls) <= 4 and rig.writes == []
+    gone = run_module(pve_container, identity | {"node": "node1", "vmid": 102, "state": "absent"})
+    assert gone["changed"] and rig.node.vmids() == [] and rig.containers.up == set()
+    assert list((rig.node.root / "rpool/data").iterdir()) == []
