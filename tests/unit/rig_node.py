@@ -21,13 +21,12 @@ from urllib.parse import urlsplit
 import paramiko
 import pytest
 import requests
-from pve import cli, cluster, containers, local, tasks, wire
+from pve import cli, local, tasks, wire
 from pve.errors import died
 from pve.install import install
 from pve.lxcconf import PassedDevice
 from pve.node import Node
 
-METHODS = (cluster, containers)  # importing them registers what the API has
 TEMPLATE = "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst"
 NODE = {
     "name": "node1",
@@ -68,6 +67,7 @@ class RememberedContainers:
         self.plugs = True
         self.started: dict[int, str] = {}
         self.breaks_on = ""
+        self.frozen: list[bool] = []
 
     def running(self, vmid: int) -> bool:
         return vmid in self.up
@@ -107,6 +107,10 @@ class RememberedContainers:
 
     def stop(self, vmid: int, timeout_seconds: int | None) -> bool:
         self.up.discard(vmid)
+        return True
+
+    def freeze(self, vmid: int, frozen: bool) -> bool:
+        self.frozen.append(frozen)
         return True
 
     def forget(self, vmid: int) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 import typing as t
 
@@ -50,6 +51,8 @@ class Method:
 
 
 METHODS: dict[str, Method] = {}
+# The modules that register methods, when they are imported.
+PARTS = ("clones", "cluster", "containers", "snapshots")
 
 
 def method(
@@ -66,10 +69,17 @@ def method(
     return register
 
 
+def methods() -> dict[str, Method]:
+    """Every method that there is."""
+    for part in PARTS:
+        importlib.import_module(f".{part}", __package__)
+    return METHODS
+
+
 def find(verb: str, path: str) -> tuple[Method, dict[str, str]]:
     """The method of a path and the parameters in it. Raises ApiError 501 if there is none."""
     path = "/" + path.strip("/")
-    for name, found in METHODS.items():
+    for name, found in methods().items():
         template = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", name)
         if match := re.fullmatch(template, f"{verb} {path}"):
             return found, match.groupdict()

@@ -17,7 +17,7 @@ from .schema import check_type
 
 Conf = dict[str, t.Any]
 
-NOT_LINES = {"digest", "description", "pending", "snapshots", "snapname", "lxc", "snapstate"}
+NOT_LINES = {"digest", "description", "pending", "snapshots", "snapname", "lxc"}
 # What Proxmox leaves as it is in a description: printable ASCII without percent and colon.
 PLAIN_TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in "%:")
 
@@ -178,8 +178,13 @@ def _lines(text: str | None) -> list[str]:
 
 
 def write(conf: Conf) -> str:
-    """The text of a file: description, sorted keys, raw lines; then pending changes; then the snapshots."""
-    text = _write_part(conf)
+    """The text of a file: description, sorted keys, raw lines; then pending changes; then the snapshots.
+
+    An ``unusedN`` that the main part mounts is left out.
+    """
+    mounted = {conf[key].split(",")[0] for key in conf if key == "rootfs" or re.fullmatch(r"mp\d+", key)}
+    left_out = [key for key in conf if re.fullmatch(r"unused\d+", key) and conf[key] in mounted]
+    text = _write_part({key: value for key, value in conf.items() if key not in ("snapstate", *left_out)})
     if conf.get("pending"):
         text += "\n[pve:pending]\n" + _write_part(conf["pending"])
     for name in sorted(conf.get("snapshots", {})):

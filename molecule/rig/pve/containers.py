@@ -8,13 +8,13 @@ import re
 import time
 import typing as t
 
-from . import conf, guests, permissions, update
+from . import conf, disks, guests, permissions, update
 from .api import Call, method
 from .conf import Conf
-from .errors import died, refused
-from .formats import parse_property_string, split_list
-from .node import check_lock
-from .schema import CONFIG, MOUNT, ROOTFS, config_option, numbered
+from .errors import ApiError, died, refused
+from .formats import split_list
+from .node import check_digest, check_lock
+from .schema import CONFIG, config_option, numbered
 from .tasks import process_start
 
 LXC = "/nodes/{node}/lxc"
@@ -81,21 +81,18 @@ def create(call: Call) -> str:
     if not template.is_file():
         raise died(f"volume '{ostemplate}' does not exist")
     wanted.setdefault("rootfs", f"{storage}:4")
-    for key in [key for key in wanted if key == "rootfs" or re.fullmatch(r"mp\d+", key)]:
-        volume = parse_property_string(ROOTFS if key == "rootfs" else MOUNT, wanted[key])["volume"]
-        if permissions.mount_type(volume) == "volume":
-            sid = call.node.storages.for_containers(volume.split(":")[0]).name
-            call.require(f"/storage/{sid}", ["Datastore.AllocateSpace"])
+    for volume in disks.volumes(wanted).values():
+        sid = call.node.storages.for_containers(volume.split(":")[0]).name
+        call.require(f"/storage/{sid}", ["Datastore.AllocateSpace"])
     content: Conf = {"pending": {}, "snapshots": {}}
     update.request(content, wanted, [], [], call.node.runtime)
     update.apply_stopped(content)
     if unprivileged:
         content["unprivileged"] = 1
-    with call.node.locked(vmid):
-        if taken := call.node.guests().get(vmid):
-            kind = {"lxc": "CT", "qemu": "VM"}[taken[0]]
-            raise died(f"unable to create CT {vmid} - {kind} {vmid} already exists on node '{taken[1]}'")
-        call.node.save(vmid, {"lock": "create"})
+    try:
+        guests.reserve(call.node, vmid)
+    except ApiError as error:
+        raise died(f"unable to create CT {vmid} - {error.message}") from None
     arguments = {"password": params.get("password"), "ssh_public_keys": params.get("ssh-public-keys")}
     arguments |= {"content": content, "ostemplate": ostemplate, "run": bool(params.get("start"))}
     return call.start("vzcreate", guests.create, **arguments)
@@ -104,7 +101,8 @@ def create(call: Call) -> str:
 @method(f"GET {ONE}")
 def index(call: Call) -> list[dict[str, str]]:
     call.node.load(call.vmid)
-    return [{"subdir": name} for name in ("config", "interfaces", "pending", "status", "template")]
+    names = ("clone", "config", "feature", "interfaces", "pending", "resize", "snapshot", "status", "template")
+    return [{"subdir": name} for name in names]
 
 
 @method(f"DELETE {ONE}", GUEST, ["VM.Allocate"])
@@ -142,8 +140,7 @@ def change(call: Call) -> None:
     with node.locked(vmid):
         content = node.load(vmid)
         check_lock(content)
-        if call.params.get("digest", content["digest"]) != content["digest"]:
-            raise died("detected modified configuration - file changed by other user? Try again.")
+        check_digest(content, call.params.get("digest"))
         update.request(content, params, delete, revert, node.runtime)
         if node.runtime.running(vmid):
             update.apply_running(content, vmid, node.runtime)
@@ -175,11 +172,6 @@ def interfaces(call: Call) -> list[dict[str, t.Any]]:
     if not call.node.runtime.running(call.vmid):
         raise died(f"CT {call.vmid} not running")
     return call.node.runtime.interfaces(call.vmid)
-
-
-@method(f"POST {ONE}/template", GUEST, ["VM.Allocate"])
-def template(call: Call) -> None:
-    guests.make_template(call.node, call.vmid)
 
 
 @method(f"GET {ONE}/status")

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 import time
 
-from . import lxcconf, setup, update
+from . import disks, lxcconf, setup, update
 from .conf import Conf
 from .errors import ApiError, died
-from .formats import parse_property_string
 from .node import Node, check_lock, check_protection
-from .permissions import NEW_VOLUME, mount_type
-from .schema import MOUNT, ROOTFS
+from .permissions import NEW_VOLUME
 from .tasks import Say
 
 
@@ -23,26 +21,34 @@ def _offset(content: Conf) -> int:
     return lxcconf.ID_OFFSET if content.get("unprivileged") else 0
 
 
-def _volumes(content: Conf) -> dict[str, str]:
-    """Volume IDs of a configuration by key; folders and devices of the node are not among them."""
-    found = {}
-    for key, value in content.items():
-        if key == "rootfs" or re.fullmatch(r"mp\d+", key):
-            volume = parse_property_string(ROOTFS if key == "rootfs" else MOUNT, value)["volume"]
-            if mount_type(volume) == "volume":
-                found[key] = volume
-    return found
-
-
 def _guest_root(node: Node, content: Conf) -> setup.GuestRoot:
-    volume = parse_property_string(ROOTFS, content["rootfs"])["volume"]
-    return setup.GuestRoot(node.storages.path(volume), _offset(content))
+    return setup.GuestRoot(node.storages.path(disks.entries(content)["rootfs"]), _offset(content))
+
+
+def mount_folder(node: Node, vmid: int) -> None:
+    """Proxmox mounts a guest's root disk here, also to unpack; the folder is there as long as the guest is."""
+    (node.root / f"var/lib/lxc/{vmid}/rootfs").mkdir(parents=True, exist_ok=True)
+
+
+def reserve(node: Node, vmid: int) -> None:
+    """Take a vmid with a configuration that is locked. Raises ApiError where it is taken in the cluster."""
+    with node.locked(vmid):
+        if taken := node.guests().get(vmid):
+            kind = {"lxc": "CT", "qemu": "VM"}[taken[0]]
+            raise died(f"{kind} {vmid} already exists on node '{taken[1]}'")
+        node.save(vmid, {"lock": "create"})
+
+
+def after_clone(node: Node, vmid: int) -> None:
+    """What makes a clone a machine of its own: a new machine ID. Its SSH host keys stay those of its source, as on Proxmox."""
+    _guest_root(node, node.load(vmid)).write("etc/machine-id", "")
+    mount_folder(node, vmid)
 
 
 def allocate(node: Node, vmid: int, content: Conf) -> list[str]:
     """Turn every ``storage:size`` of a configuration into a volume; returns the new volume IDs."""
     made = []
-    for key, volume in sorted(_volumes(content).items(), key=lambda item: item[0] != "rootfs"):  # the root comes first
+    for key, volume in disks.volumes(content).items():
         if new := NEW_VOLUME.fullmatch(volume):
             volid = node.storages.allocate(new[1], vmid, _offset(content))
             made.append(volid)
@@ -73,8 +79,7 @@ def create(
             for line in setup.after_creation(root, password, ssh_public_keys):
                 say(line)
             content = {"hostname": f"CT{vmid}", "memory": 512, "swap": 512, **content}
-            # Proxmox mounts the root disk here, also to unpack; the folder is there as long as the guest is.
-            (node.root / f"var/lib/lxc/{vmid}/rootfs").mkdir(parents=True, exist_ok=True)
+            mount_folder(node, vmid)
             node.save(vmid, content)
     except Exception as error:
         for volid in made:
@@ -106,11 +111,12 @@ def _prepare(node: Node, vmid: int, content: Conf) -> str:
     devices = [node.runtime.pass_device(vmid, device, unprivileged) for _, device in lxcconf.device_numbers(content)]
     root = _guest_root(node, content)
     setup.before_start(root, vmid, content, (node.root / "etc/resolv.conf").read_text())
-    mounts = {}
-    for key, value in content.items():
-        if re.fullmatch(r"mp\d+", key):
-            volume = parse_property_string(MOUNT, value)["volume"]
-            mounts[key] = volume if mount_type(volume) != "volume" else str(node.storages.path(volume))
+    on_storages = disks.volumes(content)
+    mounts = {
+        key: str(node.storages.path(volume)) if key in on_storages else volume
+        for key, volume in disks.entries(content).items()
+        if key != "rootfs"
+    }
     extra = node.root / "etc/rig/guest-mounts"
     facts = lxcconf.Facts(
         rootfs=str(root.path),
@@ -152,7 +158,7 @@ def destroy(node: Node, say: Say, vmid: int, force: bool = False) -> None:
         check_destroyable(node, vmid, content, force)
         if node.runtime.running(vmid):
             node.runtime.stop(vmid, None)
-        for volid in _volumes(content).values():
+        for volid in disks.owned(content):
             say(f"destroying volume {volid}")
             node.storages.free(volid)
         node.runtime.forget(vmid)
@@ -165,23 +171,6 @@ def check_destroyable(node: Node, vmid: int, content: Conf, force: bool) -> None
     check_lock(content)
     if node.runtime.running(vmid) and not force:
         raise died(f"unable to destroy CT {vmid} - container is running")
-
-
-def make_template(node: Node, vmid: int) -> None:
-    """Turn a guest into a template; its volumes become base volumes."""
-    with node.locked(vmid):
-        content = node.load(vmid)
-        check_lock(content)
-        if node.runtime.running(vmid):
-            raise died("you can't convert a CT to template if the CT is running")
-        if content.get("template"):
-            raise died("you can't convert a CT to template if it's already a template")
-        for key, volid in _volumes(content).items():
-            base = volid.replace(":subvol-", ":basevol-", 1)
-            node.storages.path(volid).rename(node.storages.path(base))
-            content[key] = content[key].replace(volid, base, 1)
-        content["template"] = 1
-        node.save(vmid, content)
 
 
 def startup_order(content: Conf, vmid: int) -> tuple[int, int]:

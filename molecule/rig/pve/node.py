@@ -53,6 +53,18 @@ class Node:
         """Read each time: a user that was added counts at once."""
         return Access.load(self.etc_pve)
 
+    def quorate(self) -> bool:
+        """Whether the cluster has quorum, without which /etc/pve can only be read."""
+        try:
+            return bool(json.loads((self.etc_pve / ".members").read_text())["cluster"]["quorate"])
+        except (FileNotFoundError, KeyError):
+            return True
+
+    def check_quorum(self) -> None:
+        """Refuse to begin what would have to write into /etc/pve later."""
+        if not self.quorate():
+            raise died("cluster not ready - no quorum?")
+
     def conf_path(self, vmid: int) -> Path:
         return self.etc_pve / f"nodes/{self.name}/lxc/{vmid}.conf"
 
@@ -93,8 +105,18 @@ class Node:
         """Write a configuration as a whole or not at all."""
         target = self.conf_path(vmid)
         temporary = target.with_name(f"{target.name}.tmp.{os.getpid()}")
+        if not self.quorate():
+            raise died(f"unable to open file '/{temporary.relative_to(self.root)}' - Permission denied")
         temporary.write_text(conf.write(content))
         temporary.replace(target)
+
+    @contextlib.contextmanager
+    def changing(self, vmid: int) -> Iterator[conf.Conf]:
+        """A configuration that is written when the block ends well, under the lock."""
+        with self.locked(vmid):
+            content = self.load(vmid)
+            yield content
+            self.save(vmid, content)
 
     @contextlib.contextmanager
     def locked(self, vmid: int) -> Iterator[None]:
@@ -124,6 +146,12 @@ def check_lock(content: conf.Conf) -> None:
     """Refuse a container that some operation has locked in its configuration."""
     if content.get("lock"):
         raise died(f"CT is locked ({content['lock']})")
+
+
+def check_digest(content: conf.Conf, digest: str | None) -> None:
+    """Refuse a change that was planned on a configuration that is another one by now."""
+    if digest not in (None, content["digest"]):
+        raise died("detected modified configuration - file changed by other user? Try again.")
 
 
 def check_protection(content: conf.Conf, what: str) -> None:

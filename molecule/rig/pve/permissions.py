@@ -73,7 +73,7 @@ def _may(check: Check, vmid: int, key: str, value: str | None, old: dict[str, t.
     check(guest, [next(privilege for pattern, privilege in PRIVILEGES if re.fullmatch(pattern, key))])
     if re.fullmatch(r"net\d+", key):
         for network in filter(None, (old.get(key), value)):
-            _may_use_bridge(check, network)
+            may_use_bridge(check, network)
     elif value is not None and (key == "rootfs" or re.fullmatch(r"mp\d+", key)):
         _may_use_volume(check, parse_property_string(ROOTFS if key == "rootfs" else MOUNT, value)["volume"])
 
@@ -93,7 +93,7 @@ def _may_use_volume(check: Check, volume: str) -> None:
         check(f"/storage/{new[1]}", ["Datastore.AllocateSpace"])
 
 
-def _may_use_bridge(check: Check, text: str) -> None:
+def may_use_bridge(check: Check, text: str) -> None:
     """A bridge needs SDN.Use since Proxmox VE 8, the one that the guest has as well as the one that it gets."""
     network = parse_property_string(NETWORK, text)
     if network.get("bridge"):

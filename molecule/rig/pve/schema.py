@@ -136,6 +136,8 @@ _GUEST: dict[str, Spec] = {**_NODE, "vmid": _required({**_integer(100, 999999999
 _TASK: dict[str, Spec] = {**_NODE, "upid": _required(TEXT)}
 _SKIPLOCK = {"skiplock": BOOLEAN}
 _STORAGE_ID = _formatted("pve-storage-id")
+_BWLIMIT: dict[str, Spec] = {"bwlimit": {"type": "number", "minimum": 0, **OPTIONAL}}
+_SNAPSHOT: dict[str, Spec] = {**_GUEST, "snapname": _required(_formatted("pve-configid", maxLength=40))}
 
 METHODS: dict[str, dict[str, Spec]] = {
     "POST /access/ticket": {
@@ -204,7 +206,7 @@ METHODS: dict[str, dict[str, Spec]] = {
     "POST /nodes/{node}/lxc": {
         **_GUEST,
         **CONFIG,
-        "bwlimit": {"type": "number", "minimum": 0, **OPTIONAL},
+        **_BWLIMIT,
         **dict.fromkeys(("force", "ha-managed", "ignore-unpack-errors", "restore", "start"), BOOLEAN),
         "ostemplate": {"type": "string", "maxLength": 255},
         "password": {**TEXT, "minLength": 5},
@@ -233,6 +235,36 @@ METHODS: dict[str, dict[str, Spec]] = {
     "GET /nodes/{node}/lxc/{vmid}/pending": _GUEST,
     "GET /nodes/{node}/lxc/{vmid}/interfaces": _GUEST,
     "POST /nodes/{node}/lxc/{vmid}/template": _GUEST,
+    "GET /nodes/{node}/lxc/{vmid}/feature": {
+        **_GUEST,
+        "feature": _required(_one_of("snapshot", "clone", "copy")),
+        "snapname": _formatted("pve-configid", maxLength=40),
+    },
+    "GET /nodes/{node}/lxc/{vmid}/snapshot": _GUEST,
+    "POST /nodes/{node}/lxc/{vmid}/snapshot": {**_SNAPSHOT, "description": TEXT},
+    "GET /nodes/{node}/lxc/{vmid}/snapshot/{snapname}": _SNAPSHOT,
+    "DELETE /nodes/{node}/lxc/{vmid}/snapshot/{snapname}": {**_SNAPSHOT, "force": BOOLEAN},
+    "GET /nodes/{node}/lxc/{vmid}/snapshot/{snapname}/config": _SNAPSHOT,
+    "PUT /nodes/{node}/lxc/{vmid}/snapshot/{snapname}/config": {**_SNAPSHOT, "description": TEXT},
+    "POST /nodes/{node}/lxc/{vmid}/snapshot/{snapname}/rollback": {**_SNAPSHOT, "start": BOOLEAN},
+    "POST /nodes/{node}/lxc/{vmid}/clone": {
+        **_GUEST,
+        **_BWLIMIT,
+        "description": TEXT,
+        "full": BOOLEAN,
+        "hostname": _formatted("dns-name"),
+        "newid": _GUEST["vmid"],
+        "pool": _formatted("pve-poolid"),
+        "snapname": _formatted("pve-configid", maxLength=40),
+        "storage": _STORAGE_ID,
+        "target": _formatted("pve-node"),
+    },
+    "PUT /nodes/{node}/lxc/{vmid}/resize": {
+        **_GUEST,
+        "digest": {**TEXT, "maxLength": 40},
+        "disk": _required(_one_of("rootfs", *(f"mp{number}" for number in range(NUMBERED["mp"])))),
+        "size": _required(_matching(r"\+?\d+(\.\d+)?[KMGT]?")),
+    },
     "GET /nodes/{node}/lxc/{vmid}/status": _GUEST,
     "GET /nodes/{node}/lxc/{vmid}/status/current": _GUEST,
     "POST /nodes/{node}/lxc/{vmid}/status/start": {**_GUEST, **_SKIPLOCK, "debug": BOOLEAN},

@@ -117,7 +117,7 @@ def start(node: Node, kind: str, vmid: int, user: str, work: Work, arguments: di
     worker = subprocess.Popen([sys.executable, "-m", "pve.worker"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     task = _new(node, worker.pid, kind, vmid, user)
     threading.Thread(target=worker.wait, daemon=True).start()  # reaps it
-    order = {"upid": task.upid, "work": work.__name__, "vmid": vmid, "arguments": arguments}
+    order = {"upid": task.upid, "work": [work.__module__, work.__name__], "vmid": vmid, "arguments": arguments}
     with t.cast("t.IO[bytes]", worker.stdin) as pipe:
         pipe.write(json.dumps(order).encode())
     return task.upid

@@ -99,12 +99,19 @@ def _clean(content: Conf) -> None:
         del pending[key]
 
 
+def _address() -> str:
+    return f"BC:24:11:{os.urandom(3).hex(':').upper()}"
+
+
+def with_new_address(network: str) -> str:
+    """A network interface with another address: that of a clone."""
+    return print_property_string(NETWORK, {**parse_property_string(NETWORK, network), "hwaddr": _address()})
+
+
 def canonical(key: str, value: t.Any) -> t.Any:
     """A value as it is written once it takes effect: networks get an address and a type."""
     if re.fullmatch(r"net\d+", key):
-        network = parse_property_string(NETWORK, value)
-        network["type"] = "veth"
-        network.setdefault("hwaddr", f"BC:24:11:{os.urandom(3).hex(':').upper()}")
+        network = {"hwaddr": _address(), **parse_property_string(NETWORK, value), "type": "veth"}
         return print_property_string(NETWORK, network)
     if re.fullmatch(r"mp\d+", key):
         return print_property_string(MOUNT, parse_property_string(MOUNT, value))

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
 
-from . import guests, tasks
+from . import tasks
 from .local import this_node
 
 
@@ -19,7 +20,8 @@ def main() -> None:
     with task.log_path.open("a") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    tasks.perform(task, getattr(guests, order["work"]), order["vmid"], order["arguments"], echo=False)
+    module, name = order["work"]
+    tasks.perform(task, getattr(importlib.import_module(module), name), order["vmid"], order["arguments"], echo=False)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import typing as t
 
 import pytest
-from pve import api, cluster, containers
+from pve import api
 from pve.errors import ApiError
 from pve.node import Node
 
@@ -17,10 +17,6 @@ TEMPLATE = "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst"
 
 def _get(node: Node, path: str, user: str = TOKEN, /, **given: t.Any) -> t.Any:
     return api.call(node, user, "GET", path, given)
-
-
-def test_the_methods_are_registered() -> None:
-    assert cluster.VERSION and containers.LXC  # importing them is what does it
 
 
 def _bridges(node: Node) -> None:

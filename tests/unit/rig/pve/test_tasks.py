@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import io
+import json
 import os
 import typing as t
 
 import pytest
-from pve import tasks
+from pve import snapshots, tasks, worker
 from pve.errors import died
 from pve.node import Node
 
@@ -57,3 +59,30 @@ def test_a_upid_names_a_live_process_and_its_user(node: Node) -> None:
     gone = tasks.Task(node, task.upid.replace(f"{os.getpid():08X}", "7FFFFFFF"))
     gone.log_path.write_text("TASK OK\n")
     assert gone.status()["exitstatus"] == "OK"
+
+
+def test_the_worker_finds_its_work_in_any_module(node: Node, guest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[bytes] = []
+
+    class Started:
+        pid = os.getpid()
+
+        def __init__(self, command: list[str], **options: t.Any) -> None:
+            self.stdin = io.BytesIO()
+            self.stdin.close = lambda: sent.append(self.stdin.getvalue())  # type: ignore[method-assign]
+
+        def wait(self) -> None:
+            pass
+
+    monkeypatch.setattr("subprocess.Popen", Started)
+    node.synchronous = False
+    task = tasks.Task(node, tasks.start(node, "vzsnapshot", guest, "root@pam", snapshots.create, {"snapname": "s1"}))
+    assert task.status()["status"] == "running"
+    monkeypatch.undo()
+    monkeypatch.setattr("sys.stdin", io.StringIO(sent[0].decode()))
+    monkeypatch.setattr("os.setsid", lambda: None)
+    monkeypatch.setattr("os.dup2", lambda *descriptors: None)
+    monkeypatch.setattr(worker, "this_node", lambda: node)
+    worker.main()
+    assert (task.exit_status(), list(node.load(guest)["snapshots"])) == ("OK", ["s1"])
+    assert json.loads(sent[0])["work"] == ["pve.snapshots", "create"]
