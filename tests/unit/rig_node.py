@@ -8,10 +8,13 @@ run there). Code under test is real down to these libraries, the emulated Proxmo
 from __future__ import annotations
 
 import contextlib
+import http.client
 import io
+import json
 import shlex
 import shutil
 import stat
+import sys
 import threading
 import time
 import typing as t
@@ -21,7 +24,8 @@ from urllib.parse import urlsplit
 import paramiko
 import pytest
 import requests
-from pve import cli, local, tasks, wire
+import urllib3
+from pve import cli, cluster, faults, tasks, wire
 from pve.errors import died
 from pve.install import install
 from pve.lxcconf import PassedDevice
@@ -161,6 +165,16 @@ class Clock:
             self.real[1](0.0005)
         self.awake[thread] = True
 
+    def rebind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put this clock where code under test has bound the real one: as a default of a parameter."""
+        ours = dict(zip(self.real, (self.monotonic, self.sleep), strict=True))
+        for name, module in list(sys.modules.items()):
+            for function in vars(module).values() if name.startswith("ansible.module_utils.slipway.pve.") else ():
+                defaults = getattr(function, "__defaults__", None) or ()
+                if any(value in self.real for value in defaults):
+                    new = tuple(ours[value] if value in self.real else value for value in defaults)
+                    monkeypatch.setattr(function, "__defaults__", new)
+
     def run(self, work: t.Callable[[], None]) -> None:
         """Do work in a thread and come back when it has ended, or sleeps."""
         worker = threading.Thread(target=work, daemon=True)
@@ -174,6 +188,10 @@ class Clock:
             self.real[1](0.002)
         while any(awake and worker.is_alive() for worker, awake in self.awake.items()):
             self.real[1](0.0005)
+
+
+class HungUp(Exception):
+    """The SSH connection is gone."""
 
 
 class Rig:
@@ -212,6 +230,18 @@ class Rig:
         if run:
             self.containers.up.add(vmid)
 
+    def fault(self, request: str, kind: str, **options: t.Any) -> None:
+        """Switch one more fault on: see pve/faults.py. ``times`` is 1 unless given; None leaves it on for good."""
+        options = {"times": 1, **options}
+        entry = {"request": request, "kind": kind, **{k: v for k, v in options.items() if v is not None}}
+        path = self.node.root / faults.FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([*(json.loads(path.read_text()) if path.exists() else []), entry]))
+
+    def quorum(self, quorate: bool) -> None:
+        """Let the cluster lose its quorum, or find it again."""
+        cluster.set_quorum(self.node, quorate)
+
     def send(self, _adapter: t.Any, request: t.Any, **options: t.Any) -> requests.Response:
         """In the place of HTTPAdapter.send."""
         url = urlsplit(request.url)
@@ -220,7 +250,12 @@ class Rig:
         self._note(request.method, url.path, {**wire.form(url.query), **wire.form(body.decode())})
         target = f"{url.path}?{url.query}" if url.query else url.path
         begun = self.clock.ahead
-        answer = wire.answer(self.node, wire.Request(request.method, target, request.headers, body))
+        try:
+            answer = wire.answer(self.node, wire.Request(request.method, target, request.headers, body))
+        except faults.Dropped:
+            dropped = http.client.RemoteDisconnected("Remote end closed connection without response")
+            broken = urllib3.exceptions.ProtocolError("Connection aborted.", dropped)
+            raise requests.exceptions.ConnectionError(broken, request=request) from broken
         limit = options.get("timeout")
         if isinstance(limit, (int, float)) and self.clock.ahead - begun > limit:
             raise requests.exceptions.ReadTimeout(f"Read timed out. (read timeout={limit})", request=request)
@@ -241,9 +276,13 @@ class Rig:
             given.pop("output-format", None)
             self._note(cli.VERBS[verb], path, given)
         out, errors, self.echo = io.StringIO(), io.StringIO(), True
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-            status = cli.main(program, words)
-        self.echo = False
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+                status = cli.main(program, words)
+        except HungUp:
+            return "", "", -1  # what paramiko makes of it
+        finally:
+            self.echo = False
         return out.getvalue(), errors.getvalue(), status
 
 
@@ -288,14 +327,18 @@ def connected(node: Node, monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig(node, clock)
     perform = tasks.perform
 
-    def in_thread(task: tasks.Task, work: tasks.Work, vmid: int, arguments: dict[str, t.Any], echo: bool) -> None:
-        clock.run(lambda: perform(task, work, vmid, arguments, echo=rig.echo))
+    def in_thread(*what: t.Any, echo: bool) -> None:
+        clock.run(lambda: perform(*what, echo=rig.echo))
+
+    def hang_up() -> None:
+        raise HungUp
 
     monkeypatch.setattr("time.monotonic", clock.monotonic)
     monkeypatch.setattr("time.sleep", clock.sleep)
+    clock.rebind(monkeypatch)
     monkeypatch.setattr(tasks, "perform", in_thread)
     monkeypatch.setattr(cli, "this_node", lambda synchronous: node)
-    monkeypatch.setattr(local, "this_node", lambda synchronous=False: node)
+    monkeypatch.setattr(cli, "hang_up", hang_up)
     monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", lambda *args, **options: rig.send(*args, **options))
     monkeypatch.setattr(paramiko.SSHClient, "connect", lambda *args, **options: None)
     monkeypatch.setattr(paramiko.SSHClient, "load_system_host_keys", lambda *args: None)

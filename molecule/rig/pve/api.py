@@ -8,7 +8,7 @@ import importlib
 import re
 import typing as t
 
-from . import schema, tasks
+from . import faults, schema, tasks
 from .errors import died, not_implemented
 from .node import Node
 
@@ -20,6 +20,7 @@ class Call:
     node: Node
     user: str
     params: dict[str, t.Any]
+    fault: faults.Fault = faults.NONE
 
     @property
     def vmid(self) -> int:
@@ -36,7 +37,7 @@ class Call:
 
     def start(self, kind: str, work: tasks.Work, **arguments: t.Any) -> str:
         """Begin a task on the guest of this call; returns its UPID."""
-        return tasks.start(self.node, kind, self.vmid, self.user, work, arguments)
+        return tasks.start(self.node, kind, self.vmid, self.user, work, arguments, self.fault.of_task)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +88,12 @@ def find(verb: str, path: str) -> tuple[Method, dict[str, str]]:
 
 
 def call(node: Node, user: str, verb: str, path: str, given: dict[str, t.Any]) -> t.Any:
-    """Answer a request of ``user``. Raises ApiError."""
+    """Answer a request of ``user``. Raises ApiError, and faults.Dropped where there is to be no answer."""
     found, in_path = find(verb, path)
+    fault = faults.strike(node.root, node.name, verb, path)
+    fault.before(user)
+    if fault.contended:
+        node = dataclasses.replace(node, contended=True)
     if found.path and user != "root@pam":
         node.access.check(user, found.path.format(**in_path), found.privileges, found.any_of)
     params = schema.check(found.name, {**given, **in_path})
@@ -97,4 +102,4 @@ def call(node: Node, user: str, verb: str, path: str, given: dict[str, t.Any]) -
         raise died(
             f"hostname lookup '{asked}' failed - failed to get address info for: {asked}: Name or service not known"
         )
-    return found.handler(Call(node, user, params))
+    return fault.around(lambda: found.handler(Call(node, user, params, fault)))

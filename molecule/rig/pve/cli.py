@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import typing as t
 from pathlib import Path
 
-from . import api, cluster, conf, containers, guests, schema, tasks
+from . import api, cluster, conf, containers, faults, guests, schema, tasks
 from .errors import ApiError, died
 from .formats import Spec
-from .local import this_node
+from .local import hang_up, this_node
 from .node import Node
 
 FAILED = 255  # what Perl's exit(-1) comes out as
@@ -232,7 +233,31 @@ def pve_guests(node: Node, words: list[str]) -> int:
     return 0
 
 
-PROGRAMS = {"pct": pct, "pvesh": pvesh, "pveversion": pveversion, "pve-guests": pve_guests}
+def pve_quorum(node: Node, words: list[str]) -> int:
+    """``lost`` or ``found``: whether the cluster has quorum. Without it nobody, root neither, writes into /etc/pve."""
+    folder, quorate = str(node.etc_pve), words[0] == "found"
+    if node.quorate() == quorate:
+        return 0
+    if quorate:
+        _mount("umount", folder)
+    cluster.set_quorum(node, quorate)
+    if not quorate:
+        _mount("mount", "--bind", folder, folder)
+        _mount("mount", "-o", "remount,bind,ro", folder)
+    return 0
+
+
+def _mount(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+PROGRAMS = {
+    "pct": pct,
+    "pvesh": pvesh,
+    "pveversion": pveversion,
+    "pve-guests": pve_guests,
+    "pve-quorum": pve_quorum,
+}
 
 
 def main(program: str, words: list[str]) -> int:
@@ -241,6 +266,9 @@ def main(program: str, words: list[str]) -> int:
         return PROGRAMS[program](this_node(synchronous=True), words)
     except ApiError as error:
         print(error.for_terminal(), file=sys.stderr)
+        return FAILED
+    except faults.Dropped:
+        hang_up()
         return FAILED
     except BrokenPipeError:
         return FAILED

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from . import containers, tasks
 from .api import Call, method
 from .errors import refused
 from .formats import split_list
+from .node import Node
 
 VERSION = "9.1.4"
 RELEASE = "9.1"
@@ -44,6 +46,15 @@ def permissions(call: Call) -> dict[str, dict[str, int]]:
 @method("GET /nodes/{node}/version")
 def version(call: Call) -> dict[str, str]:
     return {"version": VERSION, "release": RELEASE, "repoid": REPOSITORY_ID}
+
+
+def set_quorum(node: Node, quorate: bool) -> None:
+    """Let ``/etc/pve/.members`` say whether the cluster has quorum; with no cluster there, of one with this node alone."""
+    path = node.etc_pve / ".members"
+    alone: dict[str, t.Any] = {"nodename": node.name, "nodelist": {node.name: {"id": 1, "online": 1}}}
+    found = json.loads(path.read_text()) if path.exists() else alone
+    names = {"name": "rig", "version": 1, "nodes": len(found["nodelist"]), **found.get("cluster", {})}
+    path.write_text(json.dumps({**found, "cluster": {**names, "quorate": int(quorate)}}))
 
 
 def manager_version() -> str:

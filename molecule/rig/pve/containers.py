@@ -196,6 +196,7 @@ def _running(call: Call, wanted: bool) -> None:
 @method(f"POST {ONE}/status/start", GUEST, ["VM.PowerMgmt"])
 def start(call: Call) -> str:
     _running(call, False)
+    call.node.check_quorum()
     return call.start("vzstart", guests.start, skiplock=bool(call.params.get("skiplock")))
 
 

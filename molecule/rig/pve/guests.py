@@ -156,6 +156,7 @@ def destroy(node: Node, say: Say, vmid: int, force: bool = False) -> None:
     with node.locked(vmid):
         content = node.load(vmid)
         check_destroyable(node, vmid, content, force)
+        node.save(vmid, content)  # nothing is destroyed of a guest whose configuration can not be removed
         if node.runtime.running(vmid):
             node.runtime.stop(vmid, None)
         for volid in disks.owned(content):

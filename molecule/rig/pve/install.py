@@ -29,6 +29,7 @@ PROGRAMS = {
     "pvesh": "usr/bin/pvesh",
     "pveversion": "usr/bin/pveversion",
     "pve-guests": "usr/share/rig/bin/pve-guests",
+    "pve-quorum": "usr/share/rig/bin/pve-quorum",
 }
 ENABLED = ["pveproxy.service", "pve-guests.service"]
 STORAGE_CFG = """dir: local

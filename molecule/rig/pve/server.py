@@ -10,7 +10,7 @@ import sys
 import time
 import typing as t
 
-from . import cluster, wire
+from . import cluster, faults, wire
 from .errors import ApiError
 from .local import ACCESS_LOG, this_node
 from .node import Node
@@ -36,7 +36,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(wire.refusal(ApiError(413, "request entity too large")))
             return
         request = wire.Request(self.command, self.path, t.cast("t.Any", self.headers), self.rfile.read(length))
-        self._send(wire.answer(self.server.node, request))
+        try:
+            answer = wire.answer(self.server.node, request)
+        except faults.Dropped:
+            self.close_connection = True
+            return
+        self._send(answer)
 
     do_POST = do_PUT = do_DELETE = do_GET
 

@@ -14,7 +14,7 @@ import time
 import typing as t
 from pathlib import Path
 
-from .errors import ApiError, refused
+from .errors import ApiError, died, refused
 
 if t.TYPE_CHECKING:
     from .node import Node
@@ -101,30 +101,46 @@ def every(node: Node) -> list[Task]:
 
 
 def _new(node: Node, pid: int, kind: str, vmid: int, user: str) -> Task:
-    stamp = f"{pid:08X}:{process_start(pid) or 0:08X}:{int(time.time()):08X}"
-    task = Task(node, f"UPID:{node.name}:{stamp}:{kind}:{vmid}:{user}:")
-    task.log_path.parent.mkdir(parents=True, exist_ok=True)
-    task.log_path.touch(0o640)
-    return task
+    """A task with a log of its own; a process that begins two in a second counts on, as its number does not tell them apart."""
+    at, began = int(time.time()), process_start(pid) or 0
+    while True:
+        task = Task(node, f"UPID:{node.name}:{pid:08X}:{began:08X}:{at:08X}:{kind}:{vmid}:{user}:")
+        task.log_path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            task.log_path.touch(0o640, exist_ok=False)
+        except FileExistsError:
+            at += 1
+        else:
+            return task
 
 
-def start(node: Node, kind: str, vmid: int, user: str, work: Work, arguments: dict[str, t.Any]) -> str:
+def start(
+    node: Node,
+    kind: str,
+    vmid: int,
+    user: str,
+    work: Work,
+    arguments: dict[str, t.Any],
+    fault: dict[str, t.Any] | None = None,
+) -> str:
     """Begin a task and return its UPID: in a process of its own, or here and to its end for the command line tools."""
     if node.synchronous:
         task = _new(node, os.getpid(), kind, vmid, user)
-        perform(task, work, vmid, arguments, echo=True)
+        perform(task, work, vmid, arguments, fault or {}, echo=True)
         return task.upid
     worker = subprocess.Popen([sys.executable, "-m", "pve.worker"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     task = _new(node, worker.pid, kind, vmid, user)
     threading.Thread(target=worker.wait, daemon=True).start()  # reaps it
     order = {"upid": task.upid, "work": [work.__module__, work.__name__], "vmid": vmid, "arguments": arguments}
     with t.cast("t.IO[bytes]", worker.stdin) as pipe:
-        pipe.write(json.dumps(order).encode())
+        pipe.write(json.dumps({**order, "fault": fault or {}}).encode())
     return task.upid
 
 
-def perform(task: Task, work: Work, vmid: int, arguments: dict[str, t.Any], echo: bool) -> None:
-    """Do the work of a task and write its log to the last line, whatever happens."""
+def perform(
+    task: Task, work: Work, vmid: int, arguments: dict[str, t.Any], fault: dict[str, t.Any], echo: bool
+) -> None:
+    """Do the work of a task and write its log to the last line, whatever happens; ``fault`` is an entry of faults.py."""
     with task.log_path.open("a", buffering=1) as log:
 
         def say(text: str) -> None:
@@ -133,7 +149,7 @@ def perform(task: Task, work: Work, vmid: int, arguments: dict[str, t.Any], echo
                 print(text, flush=True)
 
         try:
-            work(task.node, say, vmid, **arguments)
+            warnings = _struck(task.node, say, vmid, work, arguments, fault)
         except Exception as error:  # a log without an end would leave its readers waiting
             why = error.message if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
             why = why.strip().replace("\n", " ")
@@ -141,4 +157,21 @@ def perform(task: Task, work: Work, vmid: int, arguments: dict[str, t.Any], echo
             if echo:
                 print(why, file=sys.stderr, flush=True)
         else:
-            log.write("TASK OK\n")
+            log.write(f"TASK WARNINGS: {warnings}\n" if warnings else "TASK OK\n")
+
+
+def _struck(node: Node, say: Say, vmid: int, work: Work, arguments: dict[str, t.Any], fault: dict[str, t.Any]) -> int:
+    """Do the work under a fault, if there is one; returns how many warnings it ended with."""
+    kind = fault.get("kind")
+    if kind == "task_fails":
+        raise died(str(fault.get("message", "the task was told to fail")))
+    if kind == "task_hangs":
+        with node.locked(vmid):
+            time.sleep(float(fault.get("seconds", 3600)))
+    if kind == "lock_timeout":
+        node = dataclasses.replace(node, contended=True)
+    work(node, say, vmid, **arguments)
+    lines = fault.get("lines", []) if kind == "task_warns" else []
+    for line in lines:
+        say(f"WARN: {line}")
+    return len(lines)

@@ -11,7 +11,7 @@ import urllib.parse
 from collections.abc import Mapping
 from http.cookies import SimpleCookie
 
-from . import api
+from . import api, faults
 from .errors import ApiError, not_implemented, unauthorized
 from .node import Node
 
@@ -43,7 +43,7 @@ class Answer:
 
 
 def answer(node: Node, request: Request) -> Answer:
-    """Answer a request, whatever it is."""
+    """Answer a request, whatever it is. Raises faults.Dropped where the connection is to be dropped."""
     user = ""
     try:
         body = _body(request)
@@ -57,6 +57,8 @@ def answer(node: Node, request: Request) -> Answer:
         data = api.call(node, user, request.verb, path, {**form(url.query), **body})
     except ApiError as error:
         return refusal(error, user)
+    except faults.Dropped:
+        raise
     except Exception as error:  # a fault of the rig must reach the client as an answer, and its trace the journal
         traceback.print_exc()
         return refusal(ApiError(500, f"{type(error).__name__}: {error}".split("\n")[0]), user)

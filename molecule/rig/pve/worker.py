@@ -21,7 +21,8 @@ def main() -> None:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     module, name = order["work"]
-    tasks.perform(task, getattr(importlib.import_module(module), name), order["vmid"], order["arguments"], echo=False)
+    work = getattr(importlib.import_module(module), name)
+    tasks.perform(task, work, order["vmid"], order["arguments"], order["fault"], echo=False)
 
 
 if __name__ == "__main__":

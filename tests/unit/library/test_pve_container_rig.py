@@ -40,3 +40,22 @@ def test_life_of_a_guest(run_module: Run, rig: Rig, identity: dict[str, t.Any]) 
     gone = run_module(pve_container, identity | {"node": "node1", "vmid": 102, "state": "absent"})
     assert gone["changed"] and rig.node.vmids() == [] and rig.containers.up == set()
     assert list((rig.node.root / "rpool/data").iterdir()) == []
+
+
+def test_time_and_faults_of_the_stage(run_module: Run, rig: Rig) -> None:
+    """What the tests with this fixture rest on: sleeping passes time, for the module as for a task that hangs."""
+    rig.guest(101, "memory: 2048", "cores: 4")
+    mine = AS_TOKEN | {"node": "node1", "vmid": 101}
+    rig.fault("POST */start", "task_hangs", seconds=20)
+    begun = rig.clock.ahead
+    assert run_module(pve_container, mine | {"state": "started"})["changed"]
+    assert rig.containers.up == {101} and rig.clock.ahead - begun >= 20
+    rig.fault("PUT */config", "slow", seconds=31)
+    assert "no answer came within 30 seconds" in run_module(pve_container, mine | {"cores": 8})["msg"]
+    rig.fault("GET *", "drop_before")
+    assert run_module(pve_container, mine)["rc"] == 1
+    rig.fault("GET *", "drop_before")
+    assert run_module(pve_container, OVER_SSH | {"node": "node1", "vmid": 101})["rc"] == 1
+    rig.quorum(False)
+    refused = run_module(pve_container, mine | {"cores": 9})
+    assert "Permission denied" in refused["msg"] and "cores: 8\n" in rig.file(101)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 import threading
@@ -11,7 +12,9 @@ import urllib.error
 import urllib.request
 
 import pytest
+import requests
 from proxmoxer import AuthenticationError, ProxmoxAPI, ResourceException
+from pve import faults
 from pve.node import Node
 from pve.server import Server, context
 
@@ -76,6 +79,17 @@ def test_answers_to_strangers(node: Node, port: int) -> None:
     assert _raw(node, port, "/version") == (401, "No ticket", b'{"data": null, "message": "No ticket\\n"}')
     bad = _raw(node, port, "/version", Authorization="PVEAPIToken=slipway@pve!deploy=guess")
     assert bad[:2] == (401, "invalid token value!")
+
+
+@pytest.mark.parametrize(("kind", "cores"), [("drop_before", 4), ("drop_after", 3)])
+def test_dropped_connections(node: Node, port: int, guest: int, kind: str, cores: int) -> None:
+    client = _client(node, port, user="slipway@pve", token_name="deploy", token_value="token-secret")
+    client.version.get()
+    (node.root / faults.FILE).parent.mkdir(parents=True, exist_ok=True)
+    (node.root / faults.FILE).write_text(json.dumps([{"request": "PUT *", "kind": kind, "times": 1}]))
+    with pytest.raises(requests.exceptions.ConnectionError, match="Remote end closed connection without response"):
+        client.nodes("node1").lxc(101).config.put(cores=3)
+    assert client.nodes("node1").lxc(101).config.get()["cores"] == cores
 
 
 def test_access_log(node: Node, port: int, guest: int) -> None:
