@@ -25,7 +25,7 @@ import paramiko
 import pytest
 import requests
 import urllib3
-from pve import cli, cluster, faults, tasks, wire
+from pve import cli, cluster, faults, lxclog, tasks, wire
 from pve.errors import died
 from pve.install import install
 from pve.lxcconf import PassedDevice
@@ -105,7 +105,11 @@ class RememberedContainers:
         mode, number = self.device(device["path"])
         return PassedDevice("/made" + device["path"], device["path"], mode, number, True)
 
-    def start(self, vmid: int, config: str, say: t.Callable[[str], None]) -> None:
+    def start(self, vmid: int, config: str, say: t.Callable[[str], None], debug: bool = False) -> None:
+        if self.breaks_on == "start":
+            for line in lxclog.shown(vmid, lxclog.failed_hook(vmid, "the hook of a test fails", debug)):
+                say(line)
+            raise died(f"startup for container '{vmid}' failed")
         self.started[vmid] = config
         self.up.add(vmid)
 

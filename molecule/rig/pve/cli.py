@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import typing as t
 from pathlib import Path
 
@@ -99,12 +100,20 @@ def _list(node: Node) -> int:
     return 0
 
 
-def _api(verb: str, path: str, name: str) -> t.Callable[[Node, int, list[str]], int]:
-    """A command that only calls a method of the API; its exit status is that of the task, if it is one."""
+def _api(name: str, *positional: str) -> t.Callable[[Node, int, list[str]], int]:
+    """A command that only calls a method of the API; its exit status is that of the task, if it is one.
+
+    ``positional`` are the parameters that are given without their names.
+    """
+    verb, path = name.split(" ", 1)
 
     def run(node: Node, vmid: int, words: list[str]) -> int:
-        given = options(words, schema.METHODS[name])
-        result = api.call(node, ROOT, verb, path.format(vmid), given)
+        if len(words) < len(positional):
+            raise ApiError(400, "not enough arguments")
+        given = dict(zip(positional, words)) | options(words[len(positional) :], schema.METHODS[name])
+        where = {"node": "localhost", "vmid": vmid, **given}
+        in_path = [key for key in positional if f"{{{key}}}" in path]
+        result = api.call(node, ROOT, verb, path.format(**where), {k: v for k, v in given.items() if k not in in_path})
         return _ended(node, result)
 
     return run
@@ -200,22 +209,48 @@ def _unlock(node: Node, vmid: int, words: list[str]) -> int:
     return 0
 
 
-ONE = "/nodes/localhost/lxc/{}"
+def _list_snapshots(node: Node, vmid: int, words: list[str]) -> int:
+    """The tree of snapshots, oldest first, with what is now at its place in it."""
+    options(words, {})
+    rows = {row["name"]: row for row in api.call(node, ROOT, "GET", f"/nodes/localhost/lxc/{vmid}/snapshot", {})}
+    below: dict[str | None, list[str]] = {}
+    for name, row in sorted(rows.items(), key=lambda item: item[1].get("snaptime", float("inf"))):
+        below.setdefault(row.get("parent") if row.get("parent") in rows else None, []).append(name)
+
+    def show(name: str, prefix: str) -> None:
+        row = rows[name]
+        at = time.strftime("%F %H:%M:%S", time.localtime(row["snaptime"])) if "snaptime" in row else ""
+        description = (row["description"] or "no-description").split("\n")[0]
+        print(f"{prefix} {name:<{max(30 - len(prefix), 0)}} {at:<23} {description}")
+        for child in below.get(name, []):
+            show(child, "    " + prefix)
+
+    for name in below.get(None, []):
+        show(name, "`->")
+    return 0
+
+
 NAME = "/nodes/{node}/lxc/{vmid}"
 PCT: dict[str, t.Callable[[Node, int, list[str]], int]] = {
+    "clone": _api(f"POST {NAME}/clone", "newid"),
     "config": _config,
     "create": _create,
-    "destroy": _api("DELETE", ONE, f"DELETE {NAME}"),
+    "delsnapshot": _api(f"DELETE {NAME}/snapshot/{{snapname}}", "snapname"),
+    "destroy": _api(f"DELETE {NAME}"),
     "exec": _exec,
+    "listsnapshot": _list_snapshots,
     "pending": _pending,
     "push": _push,
-    "reboot": _api("POST", f"{ONE}/status/reboot", f"POST {NAME}/status/reboot"),
-    "set": _api("PUT", f"{ONE}/config", f"PUT {NAME}/config"),
-    "shutdown": _api("POST", f"{ONE}/status/shutdown", f"POST {NAME}/status/shutdown"),
-    "start": _api("POST", f"{ONE}/status/start", f"POST {NAME}/status/start"),
+    "reboot": _api(f"POST {NAME}/status/reboot"),
+    "resize": _api(f"PUT {NAME}/resize", "disk", "size"),
+    "rollback": _api(f"POST {NAME}/snapshot/{{snapname}}/rollback", "snapname"),
+    "set": _api(f"PUT {NAME}/config"),
+    "shutdown": _api(f"POST {NAME}/status/shutdown"),
+    "snapshot": _api(f"POST {NAME}/snapshot", "snapname"),
+    "start": _api(f"POST {NAME}/status/start"),
     "status": _status,
-    "stop": _api("POST", f"{ONE}/status/stop", f"POST {NAME}/status/stop"),
-    "template": _api("POST", f"{ONE}/template", f"POST {NAME}/template"),
+    "stop": _api(f"POST {NAME}/status/stop"),
+    "template": _api(f"POST {NAME}/template"),
     "unlock": _unlock,
 }
 

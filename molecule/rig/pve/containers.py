@@ -197,7 +197,8 @@ def _running(call: Call, wanted: bool) -> None:
 def start(call: Call) -> str:
     _running(call, False)
     call.node.check_quorum()
-    return call.start("vzstart", guests.start, skiplock=bool(call.params.get("skiplock")))
+    skiplock, debug = (bool(call.params.get(name)) for name in ("skiplock", "debug"))
+    return call.start("vzstart", guests.start, skiplock=skiplock, debug=debug)
 
 
 @method(f"POST {ONE}/status/stop", GUEST, ["VM.PowerMgmt"])

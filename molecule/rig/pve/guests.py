@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
-from . import disks, lxcconf, setup, update
+from . import disks, lxcconf, lxclog, setup, update
 from .conf import Conf
 from .errors import ApiError, died
 from .node import Node, check_lock, check_protection
@@ -90,8 +91,11 @@ def create(
         start(node, say, vmid)
 
 
-def start(node: Node, say: Say, vmid: int, skiplock: bool = False) -> None:
-    """Apply what is pending, write the guest's own files and LXC's configuration, and start it."""
+def start(node: Node, say: Say, vmid: int, skiplock: bool = False, debug: bool = False) -> None:
+    """Apply what is pending, write the guest's own files and LXC's configuration, and start it.
+
+    Why a start failed, the log tells only with ``debug``; that a device is missing, Proxmox finds and tells before.
+    """
     with node.locked(vmid):
         content = node.load(vmid)
         if content.get("template"):
@@ -102,24 +106,42 @@ def start(node: Node, say: Say, vmid: int, skiplock: bool = False) -> None:
             update.apply_stopped(content)
             allocate(node, vmid, content)
             node.save(vmid, content)
-        node.runtime.start(vmid, _prepare(node, vmid, content), say)
+        unprivileged = bool(content.get("unprivileged"))
+        devices = [node.runtime.pass_device(vmid, found, unprivileged) for _, found in lxcconf.device_numbers(content)]
+        try:
+            mounts = _before_start(node, vmid, content)
+        except (ApiError, OSError) as error:
+            told = lxclog.failed_hook(vmid, getattr(error, "message", str(error)), debug)
+            for line in lxclog.shown(vmid, told):
+                say(line)
+            raise died(f"startup for container '{vmid}' failed") from error
+        node.runtime.start(vmid, _rendered(node, vmid, content, devices, mounts), say, debug)
 
 
-def _prepare(node: Node, vmid: int, content: Conf) -> str:
-    """Everything that has to be there before LXC looks; returns LXC's configuration."""
-    unprivileged = bool(content.get("unprivileged"))
-    devices = [node.runtime.pass_device(vmid, device, unprivileged) for _, device in lxcconf.device_numbers(content)]
-    root = _guest_root(node, content)
-    setup.before_start(root, vmid, content, (node.root / "etc/resolv.conf").read_text())
+def _before_start(node: Node, vmid: int, content: Conf) -> dict[str, str]:
+    """What Proxmox's hook before the start does: find and mount all disks, write the guest's own files.
+
+    Returns the folders of the node that mpN are. Raises ApiError or OSError.
+    """
     on_storages = disks.volumes(content)
-    mounts = {
-        key: str(node.storages.path(volume)) if key in on_storages else volume
-        for key, volume in disks.entries(content).items()
-        if key != "rootfs"
-    }
+    folders = {}
+    for key, volume in disks.entries(content).items():
+        path = node.storages.path(volume) if key in on_storages else Path(volume)
+        if key in on_storages and not path.is_dir():
+            raise died(f"zfs error: cannot open '{path.relative_to(node.root)}': dataset does not exist")
+        if not path.exists():
+            raise died(f"directory '{path}' does not exist")
+        folders[key] = str(path)
+    root = setup.GuestRoot(Path(folders.pop("rootfs")), _offset(content))
+    setup.before_start(root, vmid, content, (node.root / "etc/resolv.conf").read_text())
+    return folders
+
+
+def _rendered(node: Node, vmid: int, content: Conf, devices: list[lxcconf.PassedDevice], mounts: dict[str, str]) -> str:
+    """LXC's configuration."""
     extra = node.root / "etc/rig/guest-mounts"
     facts = lxcconf.Facts(
-        rootfs=str(root.path),
+        rootfs=str(_guest_root(node, content).path),
         mounts=mounts,
         devices=devices,
         guest_mounts=[line for line in extra.read_text().splitlines() if line.strip()] if extra.exists() else [],

@@ -15,6 +15,7 @@ import time
 import typing as t
 from pathlib import Path
 
+from . import lxclog
 from .conf import Conf
 from .errors import died
 from .formats import parse_property_string
@@ -24,6 +25,7 @@ from .tasks import Say
 
 START_TIMEOUT_SECONDS = 30
 CAP_SYS_RESOURCE = 24
+UNITS = {False: "pve-container@{}.service", True: "pve-container-debug@{}.service"}
 UNPACK = {"gz": "gzip", "xz": "xz", "zst": "zstd", "bz2": "bzip2"}
 
 
@@ -38,7 +40,7 @@ class Runtime(t.Protocol):
     def limit(self, vmid: int, content: Conf) -> None: ...
     def unpack(self, archive: Path, rootfs: Path, say: Say) -> None: ...
     def pass_device(self, vmid: int, device: dict[str, t.Any], unprivileged: bool) -> PassedDevice: ...
-    def start(self, vmid: int, config: str, say: Say) -> None: ...
+    def start(self, vmid: int, config: str, say: Say, debug: bool = False) -> None: ...
     def stop(self, vmid: int, timeout_seconds: int | None) -> bool: ...
     def freeze(self, vmid: int, frozen: bool) -> bool: ...
     def forget(self, vmid: int) -> None: ...
@@ -140,8 +142,11 @@ class Lxc:
         if result.returncode or reader.returncode:
             raise died(f"unable to restore CT: command 'tar' failed: {result.stderr.strip() or reader.returncode}")
 
-    def start(self, vmid: int, config: str, say: Say) -> None:
-        """Write LXC's configuration and start the guest's unit; returns when the guest runs."""
+    def start(self, vmid: int, config: str, say: Say, debug: bool = False) -> None:
+        """Write LXC's configuration and start the guest's unit; returns when the guest runs.
+
+        With ``debug`` LXC tells all that it does, and the log of the task has it.
+        """
         folder = self.folder(vmid)
         folder.mkdir(parents=True, exist_ok=True)
         folder.parent.chmod(0o711)  # the shifted root must come through to the nodes made for it
@@ -153,19 +158,25 @@ class Lxc:
         (folder / "rig.conf").write_text(possible)
         self.stderr(vmid).parent.mkdir(parents=True, exist_ok=True)
         self.stderr(vmid).unlink(missing_ok=True)
-        unit = f"pve-container@{vmid}.service"
+        unit = UNITS[debug].format(vmid)
         _run("systemctl", "reset-failed", unit)
         _run("systemctl", "start", unit)
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             if _run("lxc-info", "-n", str(vmid), "-s", "-H").stdout.strip() == "RUNNING":
+                if debug:
+                    self._tell(vmid, say)
                 return
             if _run("systemctl", "is-active", unit).stdout.strip() not in ("active", "activating"):
                 break
             time.sleep(0.1)
-        if self.stderr(vmid).exists():
-            say(self.stderr(vmid).read_text().rstrip("\n"))
+        self._tell(vmid, say)
         raise died(f"startup for container '{vmid}' failed")
+
+    def _tell(self, vmid: int, say: Say) -> None:
+        if self.stderr(vmid).exists():
+            for line in lxclog.shown(vmid, self.stderr(vmid).read_text(errors="replace")):
+                say(line)
 
     def stop(self, vmid: int, timeout_seconds: int | None) -> bool:
         """Shut a guest down within a time, or kill it (None); says whether it is down."""
@@ -173,7 +184,7 @@ class Lxc:
         _run("lxc-stop", "-n", str(vmid), *how)
         for _ in range(50):
             if not self.running(vmid):
-                _run("systemctl", "stop", f"pve-container@{vmid}.service")
+                _run("systemctl", "stop", *(unit.format(vmid) for unit in UNITS.values()))
                 return True
             if timeout_seconds is not None:
                 break
