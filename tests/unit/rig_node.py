@@ -91,6 +91,18 @@ class RememberedContainers:
         self.plugged.append(key)
         return self.plugs
 
+    def plug_mount(self, vmid: int, source: str, target: str, read_only: bool) -> bool:
+        self.plugged.append(f"{source} {target}{' ro' if read_only else ''}")
+        return self.plugs
+
+    def plug_network(self, vmid: int, key: str, old: str | None, new: str) -> bool:
+        self.plugged.append(key)
+        return self.plugs
+
+    def unplug_network(self, vmid: int, key: str) -> bool:
+        self.plugged.append(f"-{key}")
+        return self.plugs
+
     def limit(self, vmid: int, content: dict[str, t.Any]) -> None:
         pass
 

@@ -85,7 +85,7 @@ def create(call: Call) -> str:
         sid = call.node.storages.for_containers(volume.split(":")[0]).name
         call.require(f"/storage/{sid}", ["Datastore.AllocateSpace"])
     content: Conf = {"pending": {}, "snapshots": {}}
-    update.request(content, wanted, [], [], call.node.runtime)
+    update.request(content, vmid, wanted, [], [], call.node.runtime)
     update.apply_stopped(content)
     if unprivileged:
         content["unprivileged"] = 1
@@ -141,13 +141,17 @@ def change(call: Call) -> None:
         content = node.load(vmid)
         check_lock(content)
         check_digest(content, call.params.get("digest"))
-        update.request(content, params, delete, revert, node.runtime)
+        update.request(content, vmid, params, delete, revert, node.runtime)
+        had = disks.unused(content)
         if node.runtime.running(vmid):
             update.apply_running(content, vmid, node.runtime)
+            guests.plug_mounts(node, vmid, content)
         else:
             update.apply_stopped(content)
             guests.allocate(node, vmid, content)
         node.save(vmid, content)
+        for volid in set(had.values()) - set(disks.owned(content)):
+            node.storages.free(volid)
 
 
 def _check_lists(params: dict[str, t.Any], delete: list[str], revert: list[str]) -> None:

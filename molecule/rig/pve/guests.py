@@ -13,8 +13,10 @@ from pathlib import Path
 from . import disks, lxcconf, lxclog, setup, update
 from .conf import Conf
 from .errors import ApiError, died
+from .formats import parse_property_string
 from .node import Node, check_lock, check_protection
 from .permissions import NEW_VOLUME
+from .schema import MOUNT
 from .tasks import Say
 
 
@@ -56,6 +58,22 @@ def allocate(node: Node, vmid: int, content: Conf) -> list[str]:
             size = f"{float(new[2]):g}G"
             content[key] = update.canonical(key, content[key].replace(volume, volid, 1) + f",size={size}")
     return made
+
+
+def plug_mounts(node: Node, vmid: int, content: Conf) -> None:
+    """Give a running guest the disks that are pending and new; a volume that can not be plugged is freed, its key waits."""
+    pending = content["pending"]
+    for key in [key for key in disks.entries(pending) if key != "rootfs" and key not in content]:
+        part: Conf = {"unprivileged": content.get("unprivileged", 0), key: update.canonical(key, pending[key])}
+        made = allocate(node, vmid, part)
+        volume, mount = disks.entries(part)[key], parse_property_string(MOUNT, part[key])
+        source = str(node.storages.path(volume)) if key in disks.volumes(part) else volume
+        if node.runtime.plug_mount(vmid, source, mount["mp"], bool(mount.get("ro"))):
+            content[key] = part[key]
+            del pending[key]
+        else:
+            for volid in made:
+                node.storages.free(volid)
 
 
 def create(

@@ -15,7 +15,7 @@ import time
 import typing as t
 from pathlib import Path
 
-from . import lxclog
+from . import links, lxclog
 from .conf import Conf
 from .errors import died
 from .formats import parse_property_string
@@ -37,6 +37,9 @@ class Runtime(t.Protocol):
     def controllers(self) -> set[str]: ...
     def device(self, path: str) -> tuple[int, int]: ...
     def plug_device(self, vmid: int, key: str, value: str) -> bool: ...
+    def plug_mount(self, vmid: int, source: str, target: str, read_only: bool) -> bool: ...
+    def plug_network(self, vmid: int, key: str, old: str | None, new: str) -> bool: ...
+    def unplug_network(self, vmid: int, key: str) -> bool: ...
     def limit(self, vmid: int, content: Conf) -> None: ...
     def unpack(self, archive: Path, rootfs: Path, say: Say) -> None: ...
     def pass_device(self, vmid: int, device: dict[str, t.Any], unprivileged: bool) -> PassedDevice: ...
@@ -118,9 +121,21 @@ class Lxc:
         allowed = _run("lxc-cgroup", "-n", str(vmid), "devices.allow", device.rule)
         if allowed.returncode:
             return False
-        plug = [sys.executable, "-m", "pve.plug", str(pid), device.source, device.target]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-        return subprocess.run(plug, env=environment, capture_output=True).returncode == 0
+        return _plug(pid, device.source, device.target)
+
+    def plug_mount(self, vmid: int, source: str, target: str, read_only: bool) -> bool:
+        """Bind one more folder into a running guest."""
+        pid = self.pid(vmid)
+        return pid is not None and _plug(pid, source, target, *(["ro"] if read_only else []))
+
+    def plug_network(self, vmid: int, key: str, old: str | None, new: str) -> bool:
+        """Give a running guest a network interface, or change one."""
+        pid = self.pid(vmid)
+        return pid is not None and links.plug(pid, f"veth{vmid}i{key[3:]}", old, new)
+
+    def unplug_network(self, vmid: int, key: str) -> bool:
+        """Take a network interface away from a running guest."""
+        return links.unplug(f"veth{vmid}i{key[3:]}")
 
     def limit(self, vmid: int, content: Conf) -> None:
         """Bring memory and CPU limits of a running guest in line with its configuration."""
@@ -212,6 +227,12 @@ class Lxc:
         """The guest's interfaces; the node's own ``ip`` looks into its network."""
         found = _run("lxc-attach", "-n", str(vmid), "-s", "NETWORK", "--", "ip", "-json", "address")
         return interfaces(json.loads(found.stdout or "[]"))
+
+
+def _plug(pid: int, *words: str) -> bool:
+    plug = [sys.executable, "-m", "pve.plug", str(pid), *words]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    return subprocess.run(plug, env=environment, capture_output=True).returncode == 0
 
 
 def may_raise_limits() -> bool:

@@ -7,13 +7,15 @@ import os
 import re
 import typing as t
 
+from . import disks
 from .conf import Conf, pending_deletes, set_pending_deletes
 from .errors import died
 from .formats import parse_property_string, print_property_string
 from .node import check_protection
 from .schema import DEVICE, MOUNT, NETWORK, ROOTFS
 
-# A running guest takes these at once. Proxmox also changes networks and mounts live; here they wait for a restart.
+# A running guest takes these at once (pve-container, vmconfig_hotplug_pending), and networks, and disks and devices that are
+# new. Everything else waits for its next start, also networks whose addresses come from a server: those would take a DHCP client.
 LIVE = {
     "cores",
     "cpulimit",
@@ -43,11 +45,19 @@ class Machine(t.Protocol):
     def plug_device(self, vmid: int, key: str, value: str) -> bool:
         """Give a running guest one more device; False where that has to wait for a restart."""
 
+    def plug_network(self, vmid: int, key: str, old: str | None, new: str) -> bool:
+        """Give a running guest a network interface or change one; False where that has to wait for a restart."""
+
+    def unplug_network(self, vmid: int, key: str) -> bool:
+        """Take a network interface away from a running guest."""
+
     def limit(self, vmid: int, content: Conf) -> None:
         """Bring the limits of a running guest in line with its configuration."""
 
 
-def request(content: Conf, new: dict[str, t.Any], delete: list[str], revert: list[str], machine: Machine) -> None:
+def request(
+    content: Conf, vmid: int, new: dict[str, t.Any], delete: list[str], revert: list[str], machine: Machine
+) -> None:
     """Put a change into the pending part of a configuration."""
     pending = content["pending"]
     deletes = pending_deletes(content)
@@ -62,22 +72,22 @@ def request(content: Conf, new: dict[str, t.Any], delete: list[str], revert: lis
         if key == "unprivileged":
             raise died("unable to delete read-only option: 'unprivileged'")
         if re.fullmatch(r"(mp|unused)\d+", key):
-            check_protection(content, f"can't remove CT drive '{key}'")
+            check_protection(content, f"can't remove CT {vmid} drive '{key}'")
         pending.pop(key, None)
         deletes[key] = 1
     for key in sorted(new):
-        pending[key] = _accepted(content, key, new[key], machine)
+        pending[key] = _accepted(content, vmid, key, new[key], machine)
         deletes.pop(key, None)
     set_pending_deletes(content, deletes)
     _clean(content)
 
 
-def _accepted(content: Conf, key: str, value: t.Any, machine: Machine) -> t.Any:
+def _accepted(content: Conf, vmid: int, key: str, value: t.Any, machine: Machine) -> t.Any:
     """A value as it is stored, after the checks that are made when it is set."""
     if key == "unprivileged":
         raise died("unable to modify read-only option: 'unprivileged'")
     if key == "rootfs" or re.fullmatch(r"mp\d+", key):
-        check_protection(content, f"can't update CT drive '{key}'")
+        check_protection(content, f"can't update CT {vmid} drive '{key}'")
     if re.fullmatch(r"dev\d+", key):
         device = parse_property_string(DEVICE, value)
         if "path" not in device:
@@ -121,25 +131,40 @@ def canonical(key: str, value: t.Any) -> t.Any:
 
 
 def apply_stopped(content: Conf) -> None:
-    """All pending changes of a guest that does not run."""
+    """All pending changes of a guest that does not run. Volumes that it does not mount any more become unused ones."""
     pending = content["pending"]
+    mounted = disks.volumes(content)
     for key in pending_deletes(content):
         content.pop(key, None)
     pending.pop("delete", None)
     for key in list(pending):
         content[key] = canonical(key, pending.pop(key))
+    for volid in mounted.values():
+        if not disks.in_use(content, volid):
+            disks.add_unused(content, volid)
 
 
 def apply_running(content: Conf, vmid: int, machine: Machine) -> None:
-    """Those pending changes that a running guest can take; the others stay pending."""
+    """Those pending changes that a running guest can take; the others stay pending. Disks are not plugged here."""
     pending = content["pending"]
     deletes = pending_deletes(content)
-    for key in [key for key in deletes if key in LIVE_DELETE or key.startswith("unused")]:
-        content.pop(key, None)
-        del deletes[key]
+    for key in list(deletes):
+        is_network = re.fullmatch(r"net\d+", key)
+        if key in LIVE_DELETE or key.startswith("unused") or (is_network and machine.unplug_network(vmid, key)):
+            content.pop(key, None)
+            del deletes[key]
     set_pending_deletes(content, deletes)
     for key in sorted(pending.keys() - {"delete"}):
-        new_device = re.fullmatch(r"dev\d+", key) and key not in content
-        if key in LIVE or (new_device and machine.plug_device(vmid, key, pending[key])):
-            content[key] = pending.pop(key)
+        value = canonical(key, pending[key])
+        if _taken(content, vmid, key, value, machine):
+            content[key] = value
+            del pending[key]
     machine.limit(vmid, content)
+
+
+def _taken(content: Conf, vmid: int, key: str, value: t.Any, machine: Machine) -> bool:
+    if re.fullmatch(r"net\d+", key):
+        return machine.plug_network(vmid, key, content.get(key), value)
+    if re.fullmatch(r"dev\d+", key):
+        return key not in content and machine.plug_device(vmid, key, value)
+    return key in LIVE

@@ -121,6 +121,33 @@ def test_change_of_a_running_guest_waits_for_the_restart(node: Node, guest: int)
     assert "pending" not in _file(node, 101)
 
 
+def test_a_running_guest_gets_new_disks_at_once(node: Node, guest: int) -> None:
+    _call(node, "POST", f"{LXC}/101/status/start")
+    _call(node, "PUT", f"{LXC}/101/config", mp0="local-zfs:2,mp=/data,ro=1")
+    volume = node.root / "rpool/data/subvol-101-disk-1"
+    assert node.runtime.plugged == [f"{volume} /data ro"]
+    assert "mp0: local-zfs:subvol-101-disk-1,mp=/data,ro=1,size=2G\n" in _file(node, 101)
+    # Another mount at its number, and its removal, wait; the volume is kept.
+    _call(node, "PUT", f"{LXC}/101/config", user="root@pam", mp0="/srv,mp=/data")
+    _call(node, "PUT", f"{LXC}/101/config", delete="mp0")
+    assert _file(node, 101).endswith("\n[pve:pending]\ndelete: mp0\n")
+    _call(node, "POST", f"{LXC}/101/status/reboot")
+    assert "unused0: local-zfs:subvol-101-disk-1\n" in _file(node, 101) and "mp0" not in _file(node, 101)
+    assert volume.is_dir()
+    _call(node, "PUT", f"{LXC}/101/config", delete="unused0")
+    assert not volume.exists() and "unused0" not in _file(node, 101)
+
+
+def test_a_disk_that_can_not_be_plugged_waits(node: Node, guest: int) -> None:
+    _call(node, "POST", f"{LXC}/101/status/start")
+    node.runtime.plugs = False
+    _call(node, "PUT", f"{LXC}/101/config", mp0="local-zfs:2,mp=/data")
+    assert _file(node, 101).endswith("\n[pve:pending]\nmp0: local-zfs:2,mp=/data\n")
+    assert [path.name for path in (node.root / "rpool/data").iterdir()] == ["subvol-101-disk-0"]
+    _call(node, "POST", f"{LXC}/101/status/reboot")
+    assert "mp0: local-zfs:subvol-101-disk-1,mp=/data,size=2G\n" in _file(node, 101)
+
+
 def test_missing_device_keeps_the_guest_down(node: Node, guest: int) -> None:
     node.runtime.devices.clear()
     upid = _call(node, "POST", f"{LXC}/101/status/start")
