@@ -11,7 +11,7 @@ import time
 import typing as t
 from pathlib import Path
 
-from . import api, cluster, conf, containers, faults, guests, schema, tasks
+from . import api, cluster, conf, containers, faults, guests, pmxcfs, schema, tasks
 from .errors import ApiError, died
 from .formats import Spec
 from .local import hang_up, this_node
@@ -270,8 +270,11 @@ def pve_guests(node: Node, words: list[str]) -> int:
 
 def pve_quorum(node: Node, words: list[str]) -> int:
     """``lost`` or ``found``: whether the cluster has quorum. Without it nobody, root neither, writes into /etc/pve."""
-    folder, quorate = str(node.etc_pve), words[0] == "found"
+    folder, quorate, behind = str(node.etc_pve), words[0] == "found", node.root / pmxcfs.BEHIND
     if node.quorate() == quorate:
+        return 0
+    if (behind / "nodes").exists():  # pmxcfs is mounted, and refuses by itself
+        cluster.set_quorum(node, quorate, behind)
         return 0
     if quorate:
         _mount("umount", folder)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import typing as t
+from pathlib import Path
 
 from . import containers, tasks
 from .api import Call, method
@@ -48,9 +49,9 @@ def version(call: Call) -> dict[str, str]:
     return {"version": VERSION, "release": RELEASE, "repoid": REPOSITORY_ID}
 
 
-def set_quorum(node: Node, quorate: bool) -> None:
-    """Let ``/etc/pve/.members`` say whether the cluster has quorum; with no cluster there, of one with this node alone."""
-    path = node.etc_pve / ".members"
+def set_quorum(node: Node, quorate: bool, folder: Path | None = None) -> None:
+    """Let ``.members`` of /etc/pve, or of ``folder``, say whether the cluster has quorum; with no cluster, one of this node."""
+    path = (folder or node.etc_pve) / ".members"
     alone: dict[str, t.Any] = {"nodename": node.name, "nodelist": {node.name: {"id": 1, "online": 1}}}
     found = json.loads(path.read_text()) if path.exists() else alone
     names = {"name": "rig", "version": 1, "nodes": len(found["nodelist"]), **found.get("cluster", {})}

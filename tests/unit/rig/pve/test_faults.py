@@ -8,7 +8,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from pve import api, cli, cluster, faults, tasks
+from pve import api, cli, cluster, faults, pmxcfs, tasks
 from pve.errors import ApiError
 from pve.node import Node
 
@@ -201,3 +201,7 @@ def test_quorum_is_switched_with_a_mount_that_is_read_only(node: Node, monkeypat
         assert cli.main("pve-quorum", [word]) == 0
     assert ran == [("mount", "--bind", folder, folder), ("mount", "-o", "remount,bind,ro", folder), ("umount", folder)]
     assert node.quorate()
+    # Where pmxcfs is mounted, it refuses by itself.
+    (node.root / pmxcfs.BEHIND / "nodes").mkdir(parents=True)
+    assert cli.main("pve-quorum", ["lost"]) == 0 and len(ran) == 3
+    assert json.loads((node.root / pmxcfs.BEHIND / ".members").read_text())["cluster"]["quorate"] == 0
