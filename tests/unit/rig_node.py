@@ -254,6 +254,20 @@ class Rig:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps([*(json.loads(path.read_text()) if path.exists() else []), entry]))
 
+    def member(
+        self, name: str, online: bool = True, guests: t.Sequence[int] = (), machines: t.Sequence[int] = ()
+    ) -> None:
+        """One more node of the cluster, with containers and virtual machines; from here it can not be reached."""
+        path = self.node.etc_pve / ".members"
+        known = json.loads(path.read_text()) if path.exists() else {"nodelist": {"node1": {"id": 1, "online": 1}}}
+        known["nodelist"][name] = {"id": len(known["nodelist"]) + 1, "online": int(online)}
+        path.write_text(json.dumps(known))
+        for folder, vmids in (("lxc", guests), ("qemu-server", machines)):
+            for vmid in vmids:
+                conf = self.node.etc_pve / f"nodes/{name}/{folder}/{vmid}.conf"
+                conf.parent.mkdir(parents=True, exist_ok=True)
+                conf.write_text("")
+
     def quorum(self, quorate: bool) -> None:
         """Let the cluster lose its quorum, or find it again."""
         cluster.set_quorum(self.node, quorate)

@@ -9,7 +9,7 @@ import re
 import typing as t
 
 from . import faults, schema, tasks
-from .errors import died, not_implemented
+from .errors import ApiError, died, not_implemented
 from .node import Node
 
 
@@ -97,9 +97,17 @@ def call(node: Node, user: str, verb: str, path: str, given: dict[str, t.Any]) -
     if found.path and user != "root@pam":
         node.access.check(user, found.path.format(**in_path), found.privileges, found.any_of)
     params = schema.check(found.name, {**given, **in_path})
-    asked = params.get("node", node.name)
-    if asked not in (node.name, "localhost"):
+    _here(node, params.get("node", node.name))
+    return fault.around(lambda: found.handler(Call(node, user, params, fault)))
+
+
+def _here(node: Node, asked: str) -> None:
+    """Raise ApiError where a request is for another node: a member can not be reached from here, others are unknown."""
+    if asked in (node.name, "localhost"):
+        return
+    online = node.members().get(asked)
+    if online is None:
         raise died(
             f"hostname lookup '{asked}' failed - failed to get address info for: {asked}: Name or service not known"
         )
-    return fault.around(lambda: found.handler(Call(node, user, params, fault)))
+    raise ApiError(595, "Connection refused" if online else "No route to host")

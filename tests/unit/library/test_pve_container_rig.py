@@ -59,3 +59,11 @@ def test_time_and_faults_of_the_stage(run_module: Run, rig: Rig) -> None:
     rig.quorum(False)
     refused = run_module(pve_container, mine | {"cores": 9})
     assert "Permission denied" in refused["msg"] and "cores: 8\n" in rig.file(101)
+
+
+def test_other_nodes_of_the_stage(run_module: Run, rig: Rig) -> None:
+    rig.member("node2", online=False, guests=[102])
+    taken = run_module(pve_container, AS_ROOT | GUEST)
+    assert "this vmid is taken by the container" in taken["msg"] and "node 'node2'" in taken["msg"]
+    down = run_module(pve_container, AS_ROOT | GUEST | {"node": "node2"})
+    assert "Proxmox answered 595 No route to host" in down["msg"]

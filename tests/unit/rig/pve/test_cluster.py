@@ -70,6 +70,10 @@ def test_nodes_and_what_they_do(node: Node) -> None:
     members = {"nodename": "node1", "nodelist": {"node1": {"id": 1, "online": 1}, "node2": {"id": 2, "online": 0}}}
     (node.etc_pve / ".members").write_text(json.dumps(members))
     assert [(row["node"], row["status"]) for row in _get(node, "/nodes")] == [("node1", "online"), ("node2", "offline")]
+    for name, status in (("node2", 595), ("node3", 500)):  # a member that is down, and no member
+        with pytest.raises(ApiError) as caught:
+            _get(node, f"/nodes/{name}/lxc")
+        assert caught.value.status == status
     assert _get(node, "/nodes/node1/status", "watch@pve!t")["swap"].keys() == {"total", "free", "used"}
 
 
