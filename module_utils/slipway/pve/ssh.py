@@ -7,6 +7,7 @@ failure. The subclass here verifies host keys and goes by the exit status.
 
 from __future__ import annotations
 
+import socket
 import typing as t
 from functools import partial
 
@@ -16,7 +17,7 @@ from proxmoxer.backends.command_base import JsonSimpleSerializer, shell_join
 from proxmoxer.backends.ssh_paramiko import SshParamikoSession
 from proxmoxer.core import ProxmoxResource
 
-from .client import ApiError, Client
+from .client import ApiError, Client, Fate, Patience, give_up_unreached, persist
 from .permissions import ROOT
 
 # OSError covers what sockets raise: refused, unreachable, timed out, unknown host; and a key file that is not there.
@@ -25,6 +26,10 @@ ERRORS = (paramiko.SSHException, OSError, EOFError)
 
 class UnknownHostKey(paramiko.SSHException):
     """The host is in no known_hosts file."""
+
+
+class NoAnswer(paramiko.SSHException):
+    """No connection came about in time."""
 
 
 class RefuseUnknown(paramiko.RejectPolicy):
@@ -37,12 +42,21 @@ class RefuseUnknown(paramiko.RejectPolicy):
 class VerifiedSession(SshParamikoSession):
     """A session that trusts only host keys that it was given."""
 
+    ssh_client: paramiko.SSHClient
+
     def __init__(self, host: str, known_hosts: str | None, work_seconds: int, **arguments: t.Any) -> None:
         self.known_hosts = known_hosts
         self.work_seconds = work_seconds
         super().__init__(host, ROOT.partition("@")[0], **arguments)
 
     def _connect(self) -> paramiko.SSHClient:
+        try:
+            return self._logged_in()
+        except TimeoutError as error:
+            # Told from a silence of pvesh, in which work may be done.
+            raise NoAnswer(f"no answer within {self.timeout} seconds") from error
+
+    def _logged_in(self) -> paramiko.SSHClient:
         client = paramiko.SSHClient()
         client.set_missing_host_key_policy(RefuseUnknown())
         if self.known_hosts:
@@ -66,6 +80,10 @@ class VerifiedSession(SshParamikoSession):
 
     def _exec(self, cmd: list[str]) -> tuple[str, str, int]:
         transport = self.ssh_client.get_transport()
+        if transport is None or not transport.is_active():
+            # It was dropped: whether the command before is repeated is not for here to say, that this one is sent is.
+            self.ssh_client = self._connect()
+            transport = self.ssh_client.get_transport()
         if transport is None:
             raise paramiko.SSHException("the connection was closed")
         channel = transport.open_session(timeout=self.timeout)
@@ -97,19 +115,24 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
     """Connect to ``api_host`` as root. Raises ApiError."""
     host = params["api_host"]
     explain = partial(_explain, known_hosts=params.get("api_ssh_known_hosts_file"))
-    try:
-        session = VerifiedSession(
-            host,
-            known_hosts=params.get("api_ssh_known_hosts_file"),
-            work_seconds=max(params["api_timeout_seconds"], params.get("timeout_seconds") or 0),
-            private_key_file=params.get("api_ssh_private_key_file"),
-            port=params["api_ssh_port"],
-            timeout=params["api_timeout_seconds"],
-        )
-    except ERRORS as error:
-        raise explain(error) from error
+
+    def log_in() -> VerifiedSession:
+        try:
+            return VerifiedSession(
+                host,
+                known_hosts=params.get("api_ssh_known_hosts_file"),
+                work_seconds=max(params["api_timeout_seconds"], params.get("timeout_seconds") or 0),
+                private_key_file=params.get("api_ssh_private_key_file"),
+                port=params["api_ssh_port"],
+                timeout=params["api_timeout_seconds"],
+            )
+        except ERRORS as error:
+            raise explain(error) from error
+
+    patience = Patience()
+    session = persist(log_in, give_up_unreached, patience)
     resource = ProxmoxResource(base_url="", session=session, serializer=JsonSimpleSerializer())
-    return Client(resource, ROOT, host, explain, ERRORS)
+    return Client(resource, ROOT, host, explain, ERRORS, patience, answered=True)
 
 
 def _explain(error: Exception, known_hosts: str | None) -> ApiError:
@@ -132,12 +155,17 @@ def _explain(error: Exception, known_hosts: str | None) -> ApiError:
         return ApiError(
             "no answer came in time; pvesh may still be at work there",
             "Look at the node's task list, then run again, with a longer timeout_seconds if it is slow",
+            fate=Fate.OPEN,
         )
     reason: t.Any = error
+    fate = Fate.OPEN
     if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError):
         # One error an address that was tried; the first says enough.
         reason = next(iter(error.errors.values()))
+    if reason is not error or isinstance(error, (NoAnswer, socket.gaierror)):
+        fate = Fate.UNREACHED
     return ApiError(
         f"it cannot be reached over SSH ({getattr(reason, 'strerror', None) or reason})",
         "Check address, port and sshd on the node",
+        fate=fate,
     )

@@ -331,7 +331,7 @@ def test_warnings_of_a_task_are_a_finding(run_module: Run, proxmox: t.Any) -> No
     ],
 )
 def test_what_the_way_to_proxmox_says(run_module: Run, proxmox: t.Any, answer: t.Any, cause: str, remedy: str) -> None:
-    proxmox.answers["nodes/node1/lxc"] = [answer]
+    proxmox.answers["nodes/node1/lxc"] = [answer] * 99  # more often than it is tried again
     result = run_module(pve_container, API)
     assert result["rc"] == 1 and result["msg"].startswith("Cannot read container '101' on node1: ")
     assert cause in result["msg"] and remedy in result["msg"].split(cause)[1]

@@ -196,7 +196,7 @@ def test_what_could_not_be_read_is_unknown(run_module: Run, proxmox: t.Any) -> N
 def test_where_the_api_cannot_be_asked_it_fails(
     run_module: Run, proxmox: t.Any, path: str, answer: t.Any, cause: str, remedy: str
 ) -> None:
-    proxmox.answers[path] = [answer]
+    proxmox.answers[path] = [answer] * 99  # more often than it is tried again
     result = run_module(pve_preflight, API | DECLARED)
     assert result["rc"] == 1
     assert result["msg"].startswith("Cannot look ahead for container '101' on pve1.example.com: ")

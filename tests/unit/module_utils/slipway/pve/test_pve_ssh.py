@@ -30,6 +30,9 @@ class Server(paramiko.ServerInterface):
         self.allowed: paramiko.PKey | None = None
         # Whether the client knows that its command runs: what comes before that it would not understand.
         self.granted = threading.Event()
+        # After how many commands the connection is closed, and how often one is closed in place of an answer.
+        self.hang_ups = 0
+        self.drops = 0
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"
@@ -49,10 +52,17 @@ class Server(paramiko.ServerInterface):
         def answer() -> None:
             self.granted.wait(60)
             self.granted.clear()
+            if self.drops > 0:
+                self.drops -= 1
+                channel.get_transport().close()
+                return
             channel.sendall(out.encode())
             channel.sendall_stderr(err.encode())
             channel.send_exit_status(status)
             channel.close()
+            if self.hang_ups > 0:
+                self.hang_ups -= 1
+                channel.get_transport().close()
 
         threading.Thread(target=answer, daemon=True).start()
         return True
@@ -189,3 +199,34 @@ def test_a_node_that_is_away(node: Node) -> None:
         bound.bind(("127.0.0.1", 0))
         node.options["api_ssh_port"] = bound.getsockname()[1]
         assert "it cannot be reached over SSH (Connection refused). " in connecting(node)
+
+
+def test_a_connection_that_was_closed_is_made_again(node: Node) -> None:
+    node.server.answers = {"get /nodes": ("[]", "", 0)}
+    node.server.hang_ups = 1
+    client = connect(node.options)
+    assert client.call("get", "nodes") == client.call("get", "nodes") == []
+
+
+def test_a_connection_that_breaks_within_a_call(node: Node) -> None:
+    node.server.answers = {"get /nodes": ("[]", "", 0), "create /nodes/node1/lxc": (f'"{UPID}"', "", 0)}
+    client = connect(node.options)
+    client.patience.sleep = lambda _seconds: None
+    node.server.drops = 2
+    assert client.call("get", "nodes") == []
+    assert len(node.server.commands) == 3
+    node.server.drops = 1
+    assert client.call("post", "nodes/node1/lxc", lambda: "found", vmid=101) == "found"
+    assert len(node.server.commands) == 4
+
+
+def test_a_lock_that_another_process_holds_is_waited_for(node: Node) -> None:
+    held = "can't lock file '/run/lock/lxc/pve-config-101.lock' - got timeout\n"
+    node.server.answers = {"create /nodes/node1/lxc/101/status/start": ("", held, 255)}
+    client = connect(node.options)
+
+    def sleep(_seconds: float) -> None:
+        node.server.answers["create /nodes/node1/lxc/101/status/start"] = (f'"{UPID}"', "", 0)
+
+    client.patience.sleep = sleep
+    assert client.call("post", "nodes/node1/lxc/101/status/start") == UPID
