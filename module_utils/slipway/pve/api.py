@@ -109,6 +109,14 @@ def destroy(client: Client, node: str, vmid: int, purge: bool) -> t.Any:
     return client.call("delete", f"nodes/{node}/lxc/{vmid}", purge=1 if purge else None)
 
 
+def tasks_of_guest(client: Client, node: str, vmid: int, kind: str) -> list[dict[str, t.Any]]:
+    """The tasks of one kind on a guest that run, or have just ended, newest first, each with ``upid`` and ``status``.
+
+    An identity sees its own ones without any privilege.
+    """
+    return client.call("get", f"nodes/{node}/tasks", vmid=vmid, typefilter=kind, source="active")
+
+
 def task_status(client: Client, upid: str) -> dict[str, t.Any]:
     return client.call("get", f"nodes/{node_of(upid)}/tasks/{upid}/status")
 
