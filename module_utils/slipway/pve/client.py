@@ -182,7 +182,7 @@ def _after(error: ApiError, tries: int) -> ApiError:
     """The last error of several says how many there were."""
     if tries == 1:
         return error
-    return ApiError(f"{error.cause}, {tries} times", error.remedy, error.status, error.fate)
+    return type(error)(f"tried {tries} times, {error.cause}", error.remedy, error.status, error.fate)
 
 
 @contextmanager

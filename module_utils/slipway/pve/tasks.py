@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import re
-import time
 import typing as t
 from dataclasses import dataclass
 
 from . import api
-from .client import ApiError
+from .client import CONTENTION, DONE, ApiError, Fate, Patience, persist
 
 if t.TYPE_CHECKING:
     from .client import Client
@@ -18,58 +17,113 @@ FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 2.0
 # How long after its start a task may be unknown, and after its end its exit status unwritten (pve-common, Tools.pm).
 SETTLE_SECONDS = 10.0
+# What the status of a task is until then.
+UNSETTLED = ("unexpected status", "")
 LOG_LINES_SHOWN = 15
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task that ended well. ``warnings`` are the lines of its log that say so, if its exit status did."""
+    """A task that ended well. ``warnings`` are the lines of its log that say so, if its exit status did.
 
-    upid: str
+    ``upid`` is None where the work was found done after its answer had been lost.
+    """
+
+    upid: str | None
     exit_status: str
     warnings: tuple[str, ...] = ()
+
+
+def run(
+    client: Client,
+    send: t.Callable[[], t.Any],
+    timeout_seconds: float,
+    clock: t.Callable[[], float] | None = None,
+    sleep: t.Callable[[float], None] | None = None,
+) -> Task:
+    """Start a task with ``send`` and wait for it; again, while it fails because another task holds the lock. Raises ApiError.
+
+    Such a task has done nothing: Proxmox takes the lock first, for 10 seconds, and a task that was started just before may
+    hold it longer (Telmate/terraform-provider-proxmox#1126).
+    """
+    patience = Patience(timeout_seconds, clock, sleep)
+
+    def judge(error: ApiError) -> None:
+        # What a call can mend by itself it has tried already.
+        if not isinstance(error, TaskFailed):
+            raise error
+
+    return persist(lambda: wait(client, send(), timeout_seconds, clock, sleep), judge, patience)
+
+
+class TaskFailed(ApiError):
+    """A task ended badly."""
 
 
 def wait(
     client: Client,
     answer: t.Any,
     timeout_seconds: float,
-    clock: t.Callable[[], float] = time.monotonic,
-    sleep: t.Callable[[float], None] = time.sleep,
+    clock: t.Callable[[], float] | None = None,
+    sleep: t.Callable[[float], None] | None = None,
 ) -> Task:
     """Wait for the task that a call answered with.
 
-    Raises ApiError when the task fails (with its exit status and the end of its log), and when it has not ended in time:
-    then it runs on, and nothing of what it did is taken back.
+    Raises TaskFailed when the task fails (with its exit status and the end of its log), and another ApiError when it has
+    not ended in time or cannot be asked any more: then it runs on, and nothing of what it did is taken back. That it
+    cannot be asked for a while says nothing of the task.
     """
+    if answer is DONE:
+        return Task(None, "OK")
     upid = upid_of(answer)
-    begun = clock()
-    pause = FIRST_PAUSE_SECONDS
+    patience = Patience(timeout_seconds, clock, sleep)
+    pauses = patience.pauses(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+    begun = patience.now()
     ended_at: float | None = None
     while True:
-        exit_status = None
+        state = "it still runs"
         try:
             status = api.task_status(client, upid)
         except ApiError as error:
             # Proxmox knows a task a moment after it has answered with it.
-            if error.status != 400 or clock() - begun >= SETTLE_SECONDS:
-                raise
+            early = error.status == 400 and patience.now() - begun < SETTLE_SECONDS
+            if error.fate is Fate.FINAL and not early:
+                raise _unwatched(error, upid) from error
+            state = f"whether it still runs cannot be told ({error.cause})"
         else:
             if status.get("status") == "stopped":
-                exit_status = str(status.get("exitstatus", ""))
-                ended_at = clock() if ended_at is None else ended_at
-        # "unexpected status": the worker is gone and has not closed its log yet.
-        if exit_status == "unexpected status" and ended_at is not None and clock() - ended_at < SETTLE_SECONDS:
-            exit_status = None
-        if exit_status is not None:
-            return _ended(client, upid, exit_status)
-        if clock() - begun >= timeout_seconds:
+                ended_at = patience.now() if ended_at is None else ended_at
+                exit_status = str(status.get("exitstatus") or "")
+                # The worker is gone and has not closed its log yet.
+                settling = exit_status in UNSETTLED and patience.now() - ended_at < SETTLE_SECONDS
+                if not settling:
+                    return _ended(client, upid, exit_status)
+        if next(pauses, None) is None:
             raise ApiError(
-                f"the task {upid} has not ended within {timeout_seconds:g} seconds; it still runs",
+                f"the task {upid} has not ended within {timeout_seconds:g} seconds; {state}",
                 "Follow it in the node's task list and run again when it has ended, or give more timeout_seconds",
             )
-        sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+def _unwatched(error: ApiError, upid: str) -> ApiError:
+    """What is in the way of asking after a task is no failure of the task."""
+    return ApiError(
+        f"{error.cause}; the task {upid} was started and may still run",
+        f"{error.remedy}, and look at the node's task list before running again",
+        error.status,
+    )
+
+
+def at_work(client: Client, node: str, vmid: int, kind: str) -> str | None:
+    """The UPID of a task of this kind (``vzcreate``, ``vzstart``) that runs on a guest, or None.
+
+    What a look-up for a lost answer asks first (``worked`` of ``Client.call``).
+    """
+    for row in api.tasks_of_guest(client, node, vmid, kind):
+        # The list keeps those that have just ended.
+        if not row.get("endtime") and str(row.get("status") or "RUNNING") == "RUNNING":
+            return str(row["upid"])
+    return None
 
 
 def upid_of(answer: t.Any) -> str:
@@ -85,11 +139,17 @@ def upid_of(answer: t.Any) -> str:
 def _ended(client: Client, upid: str, exit_status: str) -> Task:
     if exit_status == "OK":
         return Task(upid, exit_status)
-    lines = [str(line.get("t", "")) for line in api.task_log(client, upid)]
+    try:
+        lines = [str(line.get("t", "")) for line in api.task_log(client, upid)]
+    except ApiError as error:
+        # How it ended is known, and no log changes that.
+        lines = [f"(the log cannot be read: {error.cause})"]
     if exit_status.startswith("WARNINGS:"):
         return Task(upid, exit_status, tuple(line for line in lines if line.startswith(("WARN", "Warning"))))
     tail = "\n".join(line for line in lines if line.strip())[-4000:].splitlines()[-LOG_LINES_SHOWN:]
-    raise ApiError(
-        f"the task {upid} failed: {exit_status}. The end of its log:\n" + "\n".join(f"  {line}" for line in tail),
+    raise TaskFailed(
+        f"the task {upid} failed: {exit_status or UNSETTLED[0]}. The end of its log:\n"
+        + "\n".join(f"  {line}" for line in tail),
         "Correct the cause and run again",
+        fate=Fate.UNDONE if CONTENTION.search(exit_status) else Fate.FINAL,
     )
