@@ -11,7 +11,7 @@ from . import api
 from .client import CONTENTION, DONE, ApiError, Fate, Patience, persist
 
 if t.TYPE_CHECKING:
-    from .client import Client
+    from .client import Client, Worked
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 2.0
@@ -115,15 +115,25 @@ def _unwatched(error: ApiError, upid: str) -> ApiError:
 
 
 def at_work(client: Client, node: str, vmid: int, kind: str) -> str | None:
-    """The UPID of a task of this kind (``vzcreate``, ``vzstart``) that runs on a guest, or None.
-
-    What a look-up for a lost answer asks first (``worked`` of ``Client.call``).
-    """
+    """The UPID of a task of this kind (``vzcreate``, ``vzstart``) that runs on a guest, or None."""
     for row in api.tasks_of_guest(client, node, vmid, kind):
         # The list keeps those that have just ended.
         if not row.get("endtime") and str(row.get("status") or "RUNNING") == "RUNNING":
             return str(row["upid"])
     return None
+
+
+def look_up(client: Client, node: str, vmid: int, kind: str, done: t.Callable[[], bool]) -> Worked:
+    """What ``Client.call`` asks when the answer to a call that starts a task was lost.
+
+    The task that is at it, or else whether the guest is as the task would leave it (``done``: it is there, it runs, it is
+    gone). A task that failed in the meantime left it as it was, so that the call is made again.
+    """
+
+    def worked() -> str | bool | None:
+        return at_work(client, node, vmid, kind) or (DONE if done() else None)
+
+    return worked
 
 
 def upid_of(answer: t.Any) -> str:

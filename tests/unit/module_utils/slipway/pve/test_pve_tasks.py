@@ -177,3 +177,10 @@ def test_a_upid_is_found_in_raw_output() -> None:
     assert tasks.upid_of({"errors": f'Logical volume created\n"{UPID}"\n'}) == UPID
     with pytest.raises(ApiError, match="it started no task"):
         tasks.upid_of(None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "done", "answer"), [([{"upid": UPID}], True, UPID), ([], True, DONE), ([], False, None)]
+)
+def test_what_became_of_a_call_whose_answer_was_lost(rows: t.Any, done: bool, answer: t.Any) -> None:
+    assert tasks.look_up(Node([rows], []), "pve-2", 101, "vzcreate", lambda: done)() == answer
