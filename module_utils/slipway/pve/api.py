@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Calls of the Proxmox API, one thin function each. No logic; all raise ApiError."""
+"""Calls of the Proxmox API, one thin function each. No logic; all raise ApiError.
+
+``worked`` is what ``Client.call`` asks when the answer to a change was lost; without it such a change is not made again.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import typing as t
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .client import Client
+    from .client import Client, Worked
 
 
 def containers(client: Client, node: str) -> list[dict[str, t.Any]]:
@@ -70,43 +73,50 @@ def own_permissions(client: Client) -> dict[str, dict[str, t.Any]]:
     return client.call("get", "access/permissions")
 
 
-def create(client: Client, node: str, arguments: Mapping[str, t.Any]) -> t.Any:
-    return client.call("post", f"nodes/{node}/lxc", **arguments)
+def create(client: Client, node: str, arguments: Mapping[str, t.Any], worked: Worked | None = None) -> t.Any:
+    return client.call("post", f"nodes/{node}/lxc", worked, **arguments)
 
 
 def update(
-    client: Client, node: str, vmid: int, arguments: Mapping[str, t.Any], delete: Sequence[str], digest: str | None
+    client: Client,
+    node: str,
+    vmid: int,
+    arguments: Mapping[str, t.Any],
+    delete: Sequence[str],
+    digest: str | None,
+    worked: Worked | None = None,
 ) -> None:
     """Set and unset keys. Synchronous. Refused where the configuration is not the one with ``digest`` any more."""
     client.call(
         "put",
         f"nodes/{node}/lxc/{vmid}/config",
+        worked,
         **arguments,
         delete=",".join(delete) or None,
         digest=digest,
     )
 
 
-def start(client: Client, node: str, vmid: int) -> t.Any:
-    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/start")
+def start(client: Client, node: str, vmid: int, worked: Worked | None = None) -> t.Any:
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/start", worked)
 
 
-def shutdown(client: Client, node: str, vmid: int, timeout_seconds: int) -> t.Any:
+def shutdown(client: Client, node: str, vmid: int, timeout_seconds: int, worked: Worked | None = None) -> t.Any:
     """Shut down, and stop what has not ended after ``timeout_seconds``."""
-    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/shutdown", timeout=timeout_seconds, forceStop=1)
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/shutdown", worked, timeout=timeout_seconds, forceStop=1)
 
 
-def reboot(client: Client, node: str, vmid: int, timeout_seconds: int) -> t.Any:
+def reboot(client: Client, node: str, vmid: int, timeout_seconds: int, worked: Worked | None = None) -> t.Any:
     """Shut down and start again; brings pending changes into force, and high availability knows of it."""
-    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/reboot", timeout=timeout_seconds)
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/reboot", worked, timeout=timeout_seconds)
 
 
-def stop(client: Client, node: str, vmid: int) -> t.Any:
-    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/stop")
+def stop(client: Client, node: str, vmid: int, worked: Worked | None = None) -> t.Any:
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/stop", worked)
 
 
-def destroy(client: Client, node: str, vmid: int, purge: bool) -> t.Any:
-    return client.call("delete", f"nodes/{node}/lxc/{vmid}", purge=1 if purge else None)
+def destroy(client: Client, node: str, vmid: int, purge: bool, worked: Worked | None = None) -> t.Any:
+    return client.call("delete", f"nodes/{node}/lxc/{vmid}", worked, purge=1 if purge else None)
 
 
 def tasks_of_guest(client: Client, node: str, vmid: int, kind: str) -> list[dict[str, t.Any]]:
