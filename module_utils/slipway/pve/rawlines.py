@@ -8,13 +8,11 @@ import typing as t
 from .. import files
 from ..errors import SlipwayError, cannot, here
 from ..findings import finding
-from . import conf, node, record
+from . import conf, node, rawkeys, record
 
 if t.TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-# Keys that Proxmox makes itself and refuses in the file (PVE/LXC/Config.pm).
-GENERATED = ("lxc.rootfs.path", "lxc.rootfs.mount", "lxc.rootfs.options")
 # What pmxcfs shows of every file that is not private.
 CONFIG_MODE = 0o640
 
@@ -92,13 +90,13 @@ def _write(
 
 def _declared(line: str, vmid: int) -> conf.Raw:
     found = conf.raw(line) if "\n" not in line.strip() else None
-    if found is None or found.key in GENERATED or not found.value:
+    if found is None or found.key in rawkeys.GENERATED or not found.value:
         raise cannot(
             "use",
             f"line '{line}'",
             f"container '{vmid}'",
             "it is not a raw configuration line that Proxmox accepts",
-            "Write 'lxc.<key>: <value>', one line each; lxc.rootfs.* is made by Proxmox itself",
+            "Write 'lxc.<key>: <value>', one line each; the root disk has its own key, rootfs, from which Proxmox makes its lines",
         )
     return found
 

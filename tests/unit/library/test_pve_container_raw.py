@@ -149,7 +149,9 @@ def test_what_proxmox_does_not_know_is_put_back(run_module: Run, pve: Node) -> N
     assert pve.place.config.read_text() == CONF
 
 
-@pytest.mark.parametrize("line", ["memory: 1", "lxc.rootfs.path: /x", "lxc.a.b:", f"{MOUNT}\nmemory: 1"])
+@pytest.mark.parametrize(
+    "line", ["memory: 1", "lxc.rootfs.path: /x", "lxc.rootfs.options: ro", "lxc.a.b:", f"{MOUNT}\nmemory: 1"]
+)
 def test_what_is_no_raw_line_is_refused(run_module: Run, pve: Node, line: str) -> None:
     result = run_module(pve_container_raw, ask(line), check=True)
     assert result["rc"] == 1 and "is not a raw configuration line that Proxmox accepts" in result["msg"]

@@ -94,6 +94,79 @@ def test_a_snapshot_section_is_no_place_for_lines(shared_data: Path) -> None:
         assert kept == text or kept == text + end, name
 
 
+# Read at collection, so that each is a test of its own; there are none where the reference data is not.
+GOLDEN_FILE = Path(__file__).resolve().parents[6] / "shared" / "data" / "pve-golden.json"
+GOLDEN: dict[str, t.Any] = json.loads(GOLDEN_FILE.read_text())["configs"] if GOLDEN_FILE.is_file() else {}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_golden_file_is_parsed_and_rendered_as_proxmox_does(name: str) -> None:
+    case = GOLDEN[name]
+    config = conf.parse(case["input"])
+    # As JSON, in which 1 is not true and not "1".
+    assert json.dumps(config.as_dict(), sort_keys=True) == json.dumps(case["parsed"], sort_keys=True)
+    assert conf.render(config) == case["written"]
+    again = conf.parse(case["written"])
+    assert conf.render(again) == case["written"] and not any(part.lost for part in again.parts)
+    unread = [line for part in config.parts for line in part.lost]
+    assert all(any(line.partition(":")[0] in warning for warning in case["warnings"]) for line in unread)
+    unheaded = [line for line in case["warnings"] if "unable to parse config" in line or "auto generated" in line]
+    assert len(unread) == len(unheaded)
+
+
+def test_every_golden_file_was_tried(shared_data: Path) -> None:
+    assert len(GOLDEN) == len(json.loads((shared_data / "pve-golden.json").read_text())["configs"]) >= 19
+
+
+def parsed(text: str) -> dict[str, t.Any]:
+    """What is parsed beside the digest and what is empty."""
+    found = conf.parse(text).as_dict()
+    return {key: value for key, value in found.items() if key != "digest" and value}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("onboot: yes\nconsole: off\ndebug: maybe\n", {"onboot": 1, "debug": "maybe"}),
+        ("memory: 1k\ncores: 04\ncpulimit: 1.5\n", {"memory": "1k", "cores": 4, "cpulimit": "1.5"}),
+        ("delete: dev0\nmemory: 1\n", {"memory": 1}),
+        ("[pve:pending]\ndelete: dev0,!net1\n", {"pending": {"delete": "dev0,!net1"}}),
+        ("snapstate: prepare\n[s1]\nsnapstate: delete\n", {"snapshots": {"s1": {"snapstate": "delete"}}}),
+        ("[s1]\nmemory: 1\n[s1]\ncores: 1\n", {"snapshots": {"s1": {"cores": 1}}}),
+        ("[PVE:Pending]\ncores: 1\n[Two]  \ncores: 2\n", {"pending": {"cores": 1}, "snapshots": {"Two": {"cores": 2}}}),
+        ("description: a%3Ab\n#c\n", {"description": "a:bc\n"}),
+        ("#\n# x\n\n#caf%C3%A9\n", {"description": "\n x\ncafé\n"}),
+        (
+            "lxc.limit.nofile: 1\nlxc.utsname: x\nlxc.init.uid: 1\n",
+            {"lxc": [["lxc.limit.nofile", "1"], ["lxc.utsname", "x"]]},
+        ),
+    ],
+)
+def test_what_no_golden_file_has(text: str, found: dict[str, t.Any]) -> None:
+    assert parsed(text) == found
+
+
+def test_what_is_rendered() -> None:
+    config = conf.parse(
+        "#é: 100%\nunused0: tank:vol-1\nunused1: tank:vol-2\nmp0: mp=/x,volume=tank:vol-1\nrootfs: a=1,a=2\n"
+    )
+    assert conf.render(config) == (
+        "#%C3%A9%3A 100%25\nmp0: mp=/x,volume=tank:vol-1\nrootfs: a=1,a=2\nunused1: tank:vol-2\n"
+    )
+    # Perl's split leaves nothing of a description that is one empty line.
+    assert conf.render(conf.parse("#\nmemory: 1\n")) == "memory: 1\n"
+    config.main.settings["hostname"] = "a\nlock: backup"
+    with pytest.raises(ValueError, match="has a line break"):
+        conf.render(config)
+
+
+def test_a_virtual_machine_has_another_header_of_what_is_pending() -> None:
+    assert conf.pending("memory: 1\n\n[PENDING]\nhostpci0: 0000:06:00\n\n[s1]\nmemory: 2\n") == {
+        "hostpci0": "0000:06:00"
+    }
+    assert conf.pending("memory: 1\n[pending]\nmemory: 2\n") == {}
+
+
 def test_golden_files_are_read_as_proxmox_reads_them(shared_data: Path) -> None:
     unread = {"lxc.rootfs.path", "lxc.nonsense"}
     for name, case in json.loads((shared_data / "pve-golden.json").read_text())["configs"].items():
