@@ -17,6 +17,10 @@ if t.TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT = "root@pam"
+WAY_OUT = (
+    "Set these with api_backend ssh_paramiko (root on the node) or the password of root@pam; a token never may, not even "
+    "root's"
+)
 
 PRIVILEGES = (
     (r"cores|cpulimit|cpuunits", "VM.Config.CPU"),
@@ -76,6 +80,23 @@ def refused(
     """The keys of ``changes`` (value None: deleted) that the identity may never set, with Proxmox's reason for each."""
     verdicts = {key: verdict(identity, key, value, unprivileged, current) for key, value in changes.items()}
     return {key: found.reason for key, found in verdicts.items() if not found.allowed}
+
+
+def sentence(
+    identity: str,
+    changes: Mapping[str, object],
+    unprivileged: bool,
+    current: Mapping[str, object] | None = None,
+) -> str | None:
+    """What stands against these changes, with every key that is refused and Proxmox's reason; None where nothing does.
+
+    No full stop at its end. The way out is always ``WAY_OUT``.
+    """
+    found = sorted(refused(identity, changes, unprivileged, current).items())
+    if not found:
+        return None
+    reasons = "; ".join(f"{key}: {reason}" for key, reason in found)
+    return f"'{identity}' may not set {', '.join(key for key, _ in found)} ({reasons})"
 
 
 def mount_kind(value: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import typing as t
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,35 @@ from ansible.module_utils.slipway.pve import permissions
 NESTING_ONLY = "changing feature flags (except nesting) is only allowed for root@pam"
 
 
-def test_every_recorded_verdict(shared_data: Path) -> None:
-    cases = json.loads((shared_data / "pve-permissions.json").read_text())
-    assert len(cases) == 182
-    for case in cases:
-        value = None if case.get("delete") else case["value"]
-        found = permissions.verdict(case["identity"], case["key"], value, bool(case["unprivileged"]))
-        assert found.allowed == case["allowed"], case
-        assert list(found.privileges) == case["privileges_checked"], case
-        assert case.get("error", "") == (f"403 Permission check failed ({found.reason})" if found.reason else ""), case
+# Read at collection, so that each verdict is a test of its own; there are none where the reference data is not.
+VERDICTS_FILE = Path(__file__).resolve().parents[6] / "shared" / "data" / "pve-permissions.json"
+VERDICTS: list[dict[str, t.Any]] = json.loads(VERDICTS_FILE.read_text()) if VERDICTS_FILE.is_file() else []
+
+
+def _name(case: dict[str, t.Any]) -> str:
+    kind = "unprivileged" if case["unprivileged"] else "privileged"
+    value = "deleted" if case.get("delete") else case["value"]
+    return f"{case['identity']} {kind} {case['key']} {value}"
+
+
+@pytest.mark.parametrize("case", VERDICTS, ids=_name)
+def test_a_verdict_of_proxmox(case: dict[str, t.Any]) -> None:
+    value = None if case.get("delete") else case["value"]
+    unprivileged = bool(case["unprivileged"])
+    found = permissions.verdict(case["identity"], case["key"], value, unprivileged)
+    assert found.allowed == case["allowed"]
+    assert list(found.privileges) == case["privileges_checked"]
+    assert case.get("error", "") == (f"403 Permission check failed ({found.reason})" if found.reason else "")
+    told = permissions.sentence(case["identity"], {case["key"]: value}, unprivileged)
+    if case["allowed"]:
+        assert told is None
+    else:
+        reason = case["error"].removeprefix("403 Permission check failed (")[:-1]
+        assert told == f"'{case['identity']}' may not set {case['key']} ({case['key']}: {reason})"
+
+
+def test_every_verdict_was_tried(shared_data: Path) -> None:
+    assert len(VERDICTS) == len(json.loads((shared_data / "pve-permissions.json").read_text())) == 182
 
 
 @pytest.mark.parametrize(
@@ -47,3 +68,13 @@ def test_refused_names_only_what_is_refused() -> None:
         "mp1": "mount point type bind is only allowed for root@pam",
     }
     assert permissions.refused("root@pam", changes, False) == {}
+
+
+def test_one_sentence_names_all_that_is_refused() -> None:
+    changes = {"hookscript": None, "dev0": "/dev/nvidia0", "cores": 4, "features": "keyctl=1"}
+    assert permissions.sentence("root@pam!tok", changes, True, {"features": "nesting=1"}) == (
+        "'root@pam!tok' may not set dev0, features, hookscript "
+        "(dev0: configuring device passthrough is only allowed for root@pam; "
+        f"features: {NESTING_ONLY}; hookscript: changing the hookscript is only allowed for root@pam)"
+    )
+    assert permissions.sentence("root@pam", changes, True) is None
