@@ -189,9 +189,8 @@ class _Judgement:
 
     def _identity(self) -> Iterator[Finding]:
         if self.root_only and not self.params["root_over_ssh"]:
-            reasons = "; ".join(f"{key}: {reason}" for key, reason in sorted(self.root_only.items()))
-            text = f"'{self.identity}' may not set {', '.join(sorted(self.root_only))} ({reasons})."
-            yield finding("PVE_ROOT_ONLY_KEYS", self.subject, text)
+            told = permissions.sentence(self.identity, self.changes, self.unprivileged, self.guest.declared)
+            yield finding("PVE_ROOT_ONLY_KEYS", self.subject, f"{told}.")
         if self.identity == permissions.ROOT or (self.facts.taken_by and not self.facts.hidden):
             return
         if self.facts.permissions is None:
