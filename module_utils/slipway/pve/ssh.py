@@ -7,7 +7,9 @@ failure. The subclass here verifies host keys and goes by the exit status.
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 import typing as t
 from functools import partial
 
@@ -19,9 +21,11 @@ from proxmoxer.core import ProxmoxResource
 
 from .client import ApiError, Client, Fate, Patience, give_up_unreached, persist
 from .permissions import ROOT
+from .sshroute import Hop, route
 
 # OSError covers what sockets raise: refused, unreachable, timed out, unknown host; and a key file that is not there.
 ERRORS = (paramiko.SSHException, OSError, EOFError)
+OWN_KNOWN_HOSTS = "~/.ssh/known_hosts"
 
 
 class UnknownHostKey(paramiko.SSHException):
@@ -40,42 +44,78 @@ class RefuseUnknown(paramiko.RejectPolicy):
 
 
 class VerifiedSession(SshParamikoSession):
-    """A session that trusts only host keys that it was given."""
+    """A session that trusts only host keys that it was given, on every machine on the way.
+
+    The node's own must be in ``known_hosts`` where that is given, and in the user's file otherwise. That of a jump host,
+    which is the user's way to many machines, may be in either.
+    """
 
     ssh_client: paramiko.SSHClient
 
-    def __init__(self, host: str, known_hosts: str | None, work_seconds: int, **arguments: t.Any) -> None:
+    def __init__(self, hops: t.Sequence[Hop], known_hosts: str | None, work_seconds: int, **arguments: t.Any) -> None:
+        self.hops = hops
         self.known_hosts = known_hosts
         self.work_seconds = work_seconds
-        super().__init__(host, ROOT.partition("@")[0], **arguments)
+        # What the connection to the node goes through, for as long as it lasts.
+        self.way: list[t.Any] = []
+        node = hops[-1]
+        super().__init__(node.host, node.user, port=node.port, **arguments)
 
     def _connect(self) -> paramiko.SSHClient:
+        self.way = []
+        *jumps, node = self.hops
+        through: t.Any = self._by_command(self.hops[0])
+        for hop, following in zip(jumps, self.hops[1:]):
+            try:
+                client = self._logged_in(hop, through)
+                through = _tunnel(client, following, self.timeout)
+            except ERRORS as error:
+                found = _explain_login(error, hop, self.known_hosts)
+                cause = f"on the way there, at '{hop.name}', {found.cause}"
+                raise ApiError(cause, found.remedy, fate=found.fate) from error
+            self.way.append(client)
+        return self._logged_in(node, through)
+
+    def _by_command(self, hop: Hop) -> socket.socket | None:
+        if not hop.command:
+            return None
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # Through a shell, as ssh does it: the line is the user's own and may have quotes in it.
+            self.way.append(
+                subprocess.Popen(
+                    ["/bin/sh", "-c", f"exec {hop.command}"], stdin=theirs.fileno(), stdout=theirs.fileno()
+                )
+            )
+        return ours
+
+    def _logged_in(self, hop: Hop, through: t.Any) -> paramiko.SSHClient:
+        client = paramiko.SSHClient()
+        client.set_missing_host_key_policy(RefuseUnknown())
+        # The user's own file if None.
+        client.load_system_host_keys(self.known_hosts)
+        only = _key(hop.keys[0]) if len(hop.keys) == 1 and not hop.agent else None
+        own = os.path.expanduser(OWN_KNOWN_HOSTS)
+        if hop is not self.hops[-1] and os.path.exists(own):
+            client.load_host_keys(own)
         try:
-            return self._logged_in()
+            client.connect(
+                hop.host,
+                port=hop.port,
+                username=hop.user,
+                sock=through,
+                # Loaded here: given a file name, paramiko tries it as every kind of key and reports only the last failure.
+                pkey=only,
+                key_filename=None if only else list(hop.keys),  # type: ignore[arg-type] # it takes several
+                look_for_keys=not hop.keys,
+                allow_agent=hop.agent,
+                timeout=self.timeout,
+                banner_timeout=self.timeout,
+                auth_timeout=self.timeout,
+            )
         except TimeoutError as error:
             # Told from a silence of pvesh, in which work may be done.
             raise NoAnswer(f"no answer within {self.timeout} seconds") from error
-
-    def _logged_in(self) -> paramiko.SSHClient:
-        client = paramiko.SSHClient()
-        client.set_missing_host_key_policy(RefuseUnknown())
-        if self.known_hosts:
-            client.load_host_keys(self.known_hosts)
-        else:
-            client.load_system_host_keys()
-        client.connect(
-            self.host,
-            port=self.port,
-            username=self.user,
-            # Loaded here: given a file name, paramiko tries it as every kind of key and reports only the last failure.
-            pkey=_key(self.private_key_file) if self.private_key_file else None,
-            # A key that was named is the only one that is tried: others could lock us out of a strict server.
-            look_for_keys=not self.private_key_file,
-            allow_agent=not self.private_key_file,
-            timeout=self.timeout,
-            banner_timeout=self.timeout,
-            auth_timeout=self.timeout,
-        )
         return client
 
     def _exec(self, cmd: list[str]) -> tuple[str, str, int]:
@@ -93,12 +133,22 @@ class VerifiedSession(SshParamikoSession):
         out = channel.makefile("rb", -1).read().decode(errors="replace")
         errors = channel.makefile_stderr("rb", -1).read().decode(errors="replace")
         status = channel.recv_exit_status()
+        if status < 0:
+            raise paramiko.SSHException("the connection was closed before pvesh had ended")
         if status == 0:
             return out, "", status
         if "UPID:" in out:
             # The task was started and is what failed: its own status and log say more than pvesh does.
             return out, "", status
         return "", errors + out or f"pvesh ended with exit status {status}", status
+
+
+def _tunnel(client: paramiko.SSHClient, hop: Hop, timeout_seconds: float) -> paramiko.Channel:
+    """A connection from the machine that ``client`` is logged in to on to the next one."""
+    transport = client.get_transport()
+    if transport is None:
+        raise paramiko.SSHException("the connection was closed")
+    return transport.open_channel("direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=timeout_seconds)
 
 
 def _key(path: str) -> paramiko.PKey:
@@ -113,30 +163,50 @@ def _key(path: str) -> paramiko.PKey:
 
 def connect(params: t.Mapping[str, t.Any]) -> Client:
     """Connect to ``api_host`` as root. Raises ApiError."""
-    host = params["api_host"]
-    explain = partial(_explain, known_hosts=params.get("api_ssh_known_hosts_file"))
+    known_hosts = params.get("api_ssh_known_hosts_file")
+    try:
+        hops = route(
+            params.get("api_ssh_config_file"),
+            params["api_host"],
+            ROOT.partition("@")[0],
+            params.get("api_ssh_port"),
+            params.get("api_ssh_private_key_file"),
+        )
+    except OSError as error:
+        raise ApiError(
+            f"'{error.filename}' cannot be read ({error.strerror})", "Correct api_ssh_config_file"
+        ) from error
+    hop = hops[-1]
 
     def log_in() -> VerifiedSession:
         try:
             return VerifiedSession(
-                host,
-                known_hosts=params.get("api_ssh_known_hosts_file"),
+                hops,
+                known_hosts=known_hosts,
                 work_seconds=max(params["api_timeout_seconds"], params.get("timeout_seconds") or 0),
-                private_key_file=params.get("api_ssh_private_key_file"),
-                port=params["api_ssh_port"],
                 timeout=params["api_timeout_seconds"],
             )
         except ERRORS as error:
-            raise explain(error) from error
+            raise _explain_login(error, hop, known_hosts) from error
 
     patience = Patience()
     session = persist(log_in, give_up_unreached, patience)
     resource = ProxmoxResource(base_url="", session=session, serializer=JsonSimpleSerializer())
-    return Client(resource, ROOT, host, explain, ERRORS, patience, answered=True)
+    explain = partial(_explain, hop=hop, known_hosts=known_hosts)
+    return Client(resource, ROOT, params["api_host"], explain, ERRORS, patience, answered=True)
 
 
-def _explain(error: Exception, known_hosts: str | None) -> ApiError:
-    file = known_hosts or "~/.ssh/known_hosts"
+def _explain_login(error: Exception, hop: Hop, known_hosts: str | None) -> ApiError:
+    """The same while logging in, where only a connection that was lost leaves a hope: nothing else comes and goes."""
+    found = _explain(error, hop, known_hosts)
+    lost = (EOFError, ConnectionError, TimeoutError)
+    if found.fate is Fate.OPEN and not isinstance(error, lost) and not isinstance(error.__context__, lost):
+        found.fate = Fate.FINAL
+    return found
+
+
+def _explain(error: Exception, hop: Hop, known_hosts: str | None) -> ApiError:
+    file = known_hosts or OWN_KNOWN_HOSTS
     if isinstance(error, UnknownHostKey):
         return ApiError(
             f"its SSH host key ({error}) is not in {file}",
@@ -148,7 +218,10 @@ def _explain(error: Exception, known_hosts: str | None) -> ApiError:
             "Find out why it changed; if the node was installed anew, replace the line in that file",
         )
     if isinstance(error, paramiko.AuthenticationException):
-        return ApiError("root's SSH key was refused", "Check api_ssh_private_key_file and root's authorized_keys there")
+        return ApiError(
+            f"the SSH key of {hop.user} was refused",
+            f"Check api_ssh_private_key_file, or IdentityFile of the SSH configuration, and {hop.user}'s authorized_keys there",
+        )
     if isinstance(error, FileNotFoundError):
         return ApiError(f"the file '{error.filename}' does not exist", "Correct the api_ssh_* option that names it")
     if isinstance(error, TimeoutError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import shlex
 import socket
+import sys
 import threading
 import typing as t
+from contextlib import suppress
 from pathlib import Path
 
 import paramiko
@@ -33,15 +35,23 @@ class Server(paramiko.ServerInterface):
         # After how many commands the connection is closed, and how often one is closed in place of an answer.
         self.hang_ups = 0
         self.drops = 0
+        # Where it was asked to connect to, as a jump host.
+        self.tunnels: list[tuple[str, int]] = []
+        self.users: list[str] = []
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        good = username == "root" and key == self.allowed
+        good = key == self.allowed
+        self.users.append(username)
         return paramiko.AUTH_SUCCESSFUL if good else paramiko.AUTH_FAILED
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_direct_tcpip_request(self, chanid: int, origin: t.Any, destination: tuple[str, int]) -> int:
+        self.tunnels.append(destination)
         return paramiko.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
@@ -71,7 +81,8 @@ class Server(paramiko.ServerInterface):
 class Node:
     """The server, the options that reach it, and its known_hosts file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host_key: paramiko.PKey = HOST_KEY) -> None:
+        self.host_key = host_key
         self.server = Server({})
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -79,7 +90,7 @@ class Node:
         key.write_private_key_file(str(folder / "key"))
         self.server.allowed = key
         self.known_hosts = folder / "known_hosts"
-        self.trust(HOST_KEY)
+        self.trust(host_key)
         self.options: dict[str, t.Any] = {
             "api_backend": "ssh_paramiko",
             "api_host": "127.0.0.1",
@@ -101,12 +112,32 @@ class Node:
             except OSError:
                 return
             transport = paramiko.Transport(connection)
-            transport.add_server_key(HOST_KEY)
+            transport.add_server_key(self.host_key)
             transport.start_server(event=threading.Event(), server=self.server)
+            threading.Thread(target=self._pass_on, args=[transport], daemon=True).start()
+
+    def _pass_on(self, transport: paramiko.Transport) -> None:
+        """Connect each tunnel with where it leads to."""
+        while transport.is_active():
+            channel = transport.accept(1)
+            if channel is None or len(self.server.tunnels) == 0:
+                continue
+            far = socket.create_connection(self.server.tunnels[-1])
+            for source, target in ((channel, far), (far, channel)):
+                threading.Thread(target=_pump, args=[source, target], daemon=True).start()
+
+
+def _pump(source: t.Any, target: t.Any) -> None:
+    with suppress(OSError):
+        while data := source.recv(4096):
+            target.sendall(data)
+    target.close()
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Node]:
+    # With no SSH configuration, keys and hosts of whoever runs the tests.
+    monkeypatch.setenv("HOME", str(tmp_path))
     made = Node(tmp_path)
     really = paramiko.Channel.exec_command
 
@@ -181,7 +212,7 @@ def test_another_host_key_is_refused(node: Node) -> None:
 
 def test_a_key_that_may_not_log_in(node: Node) -> None:
     node.server.allowed = OTHER_KEY
-    assert "root's SSH key was refused" in connecting(node)
+    assert "the SSH key of root was refused" in connecting(node)
 
 
 def test_a_key_with_a_passphrase(node: Node) -> None:
@@ -230,3 +261,98 @@ def test_a_lock_that_another_process_holds_is_waited_for(node: Node) -> None:
 
     client.patience.sleep = sleep
     assert client.call("post", "nodes/node1/lxc/101/status/start") == UPID
+
+
+@pytest.fixture
+def bastion(tmp_path: Path) -> t.Iterator[Node]:
+    """A jump host with a key of its own."""
+    (tmp_path / "bastion").mkdir()
+    made = Node(tmp_path / "bastion", OTHER_KEY)
+    yield made
+    made.listener.close()
+
+
+def configure(node: Node, bastion: Node, way: str) -> None:
+    """Reach the node as ``pve1``, by what the user's own SSH configuration says of it and of the jump host."""
+    folder = node.known_hosts.parent / ".ssh"
+    folder.mkdir()
+    (folder / "config").write_text(
+        f"Host pve1\n  HostName 127.0.0.1\n  Port {node.port}\n  User nobody\n  {way}\n"
+        f"  IdentityFile {node.options['api_ssh_private_key_file']}\n  IdentitiesOnly yes\n"
+        f"Host bastion\n  HostName 127.0.0.1\n  Port {bastion.port}\n  User jump\n"
+        f"  IdentityFile {bastion.options['api_ssh_private_key_file']}\n  IdentitiesOnly yes\n"
+    )
+    (folder / "known_hosts").write_text(bastion.known_hosts.read_text())
+    node.options |= {"api_host": "pve1", "api_ssh_port": None, "api_ssh_private_key_file": None}
+    node.server.answers = {"get /nodes": ("[]", "", 0)}
+
+
+def test_the_node_is_reached_through_a_jump_host(node: Node, bastion: Node) -> None:
+    configure(node, bastion, "ProxyJump bastion")
+    assert connect(node.options).call("get", "nodes") == []
+    assert bastion.server.tunnels == [("127.0.0.1", node.port)] and bastion.server.commands == []
+    assert set(bastion.server.users) == {"jump"}
+    # What works as root@pam is root, whoever the file says.
+    assert set(node.server.users) == {"root"}
+
+
+def test_a_connection_through_a_jump_host_is_made_again(node: Node, bastion: Node) -> None:
+    configure(node, bastion, "ProxyJump bastion")
+    node.server.hang_ups = 1
+    client = connect(node.options)
+    client.patience.sleep = lambda _seconds: None
+    assert client.call("get", "nodes") == client.call("get", "nodes") == []
+    assert len(bastion.server.tunnels) == 2
+
+
+def test_the_host_key_of_a_jump_host_is_verified(node: Node, bastion: Node, tmp_path: Path) -> None:
+    configure(node, bastion, "ProxyJump bastion")
+    (tmp_path / ".ssh/known_hosts").write_text("")
+    with pytest.raises(SlipwayError) as refused:
+        connect(node.options)
+    assert str(refused.value).startswith(
+        "Cannot connect to the Proxmox API on pve1: on the way there, at 'bastion', its SSH host key (ssh-rsa SHA256:"
+    )
+    assert bastion.server.users == [] and (tmp_path / ".ssh/known_hosts").read_text() == ""
+
+
+def test_that_of_the_node_is_verified_behind_a_jump_host_too(node: Node, bastion: Node) -> None:
+    configure(node, bastion, "ProxyJump bastion")
+    node.known_hosts.write_text("")
+    with pytest.raises(SlipwayError, match=r"on pve1: its SSH host key \(ssh-rsa SHA256:"):
+        connect(node.options)
+    assert node.server.users == []
+
+
+def test_a_jump_host_that_refuses_the_key_is_named(node: Node, bastion: Node) -> None:
+    configure(node, bastion, "ProxyJump bastion")
+    bastion.server.allowed = None
+    with pytest.raises(SlipwayError, match="at 'bastion', the SSH key of jump was refused"):
+        connect(node.options)
+
+
+def test_a_proxy_command_is_the_connection(node: Node, bastion: Node) -> None:
+    relay = (
+        "import socket,sys,os,threading\n"
+        "far = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
+        "def out():\n"
+        "    while data := far.recv(4096): os.write(1, data)\n"
+        "threading.Thread(target=out, daemon=True).start()\n"
+        "while data := os.read(0, 4096): far.sendall(data)\n"
+    )
+    script = node.known_hosts.with_name("relay.py")
+    script.write_text(relay)
+    configure(node, bastion, f"ProxyCommand {sys.executable} '{script}' %h %p")
+    assert connect(node.options).call("get", "nodes") == []
+    assert bastion.server.users == []
+
+
+def test_explicit_options_win(node: Node, bastion: Node) -> None:
+    configure(node, bastion, "Compression no")
+    own = Path(node.known_hosts.parent / ".ssh/config")
+    own.write_text(own.read_text().replace(f"Port {node.port}", "Port 1").replace("/key", "/no-key"))
+    node.options |= {"api_ssh_port": node.port, "api_ssh_private_key_file": str(node.known_hosts.with_name("key"))}
+    assert connect(node.options).call("get", "nodes") == []
+    node.options["api_ssh_config_file"] = "/nonexistent/config"
+    with pytest.raises(SlipwayError, match="'/nonexistent/config' cannot be read"):
+        connect(node.options)
