@@ -251,14 +251,21 @@ options:
     description: File with the CA of the cluster. Falls back to E(PROXMOX_CA_PATH).
     type: path
   api_ssh_port:
-    description: Port for O(api_backend=ssh_paramiko).
+    description: Port for O(api_backend=ssh_paramiko). Without it the one that O(api_ssh_config_file) has, or V(22).
     type: int
-    default: 22
   api_ssh_private_key_file:
-    description: The one SSH key to use. Without it, an agent and the user's own keys are tried.
+    description: The one SSH key to use. Without it those that O(api_ssh_config_file) names, or an agent's and the user's
+      own, are tried.
     type: path
   api_ssh_known_hosts_file:
-    description: The file with the host keys to trust, in place of the user's own. A key that is not in it is refused.
+    description: The file with the host keys to trust, in place of the user's own. A key that is not in it is refused; that
+      of a jump host may be in either.
+    type: path
+  api_ssh_config_file:
+    description:
+      - The SSH configuration to follow in place of the user's own (C(~/.ssh/config)). Of the node it gives C(HostName),
+        C(Port), C(IdentityFile), C(ProxyJump) and C(ProxyCommand), of a jump host also C(User).
+      - What is given as an option wins.
     type: path
   api_timeout_seconds:
     description: How long one answer of the API may take.

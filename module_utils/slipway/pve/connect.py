@@ -23,9 +23,10 @@ API_OPTIONS: dict[str, dict[str, t.Any]] = {
     "api_token_secret": {"type": "str", "no_log": True, "fallback": (env_fallback, ["PROXMOX_TOKEN_SECRET"])},
     "validate_certs": {"type": "bool", "default": True, "fallback": (env_fallback, ["PROXMOX_VALIDATE_CERTS"])},
     "ca_path": {"type": "path", "fallback": (env_fallback, ["PROXMOX_CA_PATH"])},
-    "api_ssh_port": {"type": "int", "default": 22},
+    "api_ssh_port": {"type": "int"},
     "api_ssh_private_key_file": {"type": "path", "no_log": False},
     "api_ssh_known_hosts_file": {"type": "path"},
+    "api_ssh_config_file": {"type": "path"},
     "api_timeout_seconds": {"type": "int", "default": 30},
 }
 
