@@ -196,10 +196,13 @@ def doing(verb: str, subject: str, where: str) -> Iterator[None]:
 
 def _from_answer(error: t.Any, identity: str) -> ApiError:
     """Turn proxmoxer's ResourceException into ApiError: the server's words on one line, the remedy by its status."""
-    words = str(error.content or error.status_message or "no reason given")
+    # pvesh says the status too, where it has one, and what is wrong with an option on a line of its own.
+    words = str(error.content or error.status_message or "no reason given").removeprefix(f"{error.status_code} ")
     if isinstance(error.errors, dict) and set(error.errors) != {"errors"}:
-        words += "".join(f"; {name}: {text}" for name, text in sorted(error.errors.items()))
-    cause = f"Proxmox answered {error.status_code} {' '.join(words.split()).rstrip('.! ')}"
+        words += "".join(f"\n{name}: {text}" for name, text in sorted(error.errors.items()))
+    lines = [" ".join(line.split()).rstrip(".! ") for line in words.splitlines() if line.strip()]
+    told = "; ".join(lines) if error.status_code == 400 else " ".join(words.split()).rstrip(".! ")
+    cause = f"Proxmox answered {error.status_code} {told}"
     remedies = {
         400: "Correct the option that it names",
         401: f"Check user, token and secret of '{identity}'",
