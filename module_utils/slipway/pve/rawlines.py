@@ -34,8 +34,10 @@ def ensure(
     ours = [found for line in known.get("lines", []) if (found := conf.raw(str(line)))]
     start = node.running(place)
     edit = conf.edit(before, declared, ours, exclusive_keys)
+    locked = conf.lock(before) if edit else None
     if not check_mode:
         if edit:
+            _refuse_locked(place, before)
             # First, so that a run killed between the two leaves lines that the next one knows for ours.
             known = _record(known, [*ours, *declared], start, place, before)
             record.write(place.record, known)
@@ -45,7 +47,22 @@ def ensure(
     result = _result(place, before, edit, declared)
     result["digest"] = conf.digest(before if check_mode else edit.text)
     result["restart_required"] = _restart_required(place, known, start, edit)
+    if check_mode and locked:
+        # It may be free when this is done for real, and is refused if not.
+        detail = f"Its lock is '{locked}'; as long as it has one, its raw lines are not changed."
+        result["findings"].append(finding("PVE_GUEST_LOCKED", f"container '{place.vmid}'", detail, "warn").as_dict())
     return result
+
+
+def _refuse_locked(place: node.Place, text: str) -> None:
+    """Raise where a task is at work on the guest: what it has read of the file it writes again when it ends."""
+    if (lock := conf.lock(text)) is not None:
+        raise _trouble(
+            place,
+            f"it is locked ({lock})",
+            f"Wait for the task that holds it; if none runs any more, run 'pct unlock {place.vmid}'",
+            "PVE_GUEST_LOCKED",
+        )
 
 
 def _write(
@@ -54,31 +71,18 @@ def _write(
     """Write under the lock, from what the file holds then; put it back where Proxmox does not understand it."""
     with node.locked(place):
         before = files.read(place.config)
-        if (lock := conf.lock(before)) is not None:
-            raise _trouble(
-                place,
-                f"it is locked ({lock})",
-                f"Wait for the task that holds it; if none runs any more, run 'pct unlock {place.vmid}'",
-                "PVE_GUEST_LOCKED",
-            )
+        _refuse_locked(place, before)
         edit = conf.edit(before, declared, ours, exclusive_keys)
         if not edit:
             return before, edit
-        try:
-            # Who does not take the lock (an editor, a script) may have written in between.
-            if conf.digest(files.read(place.config)) != conf.digest(before):
-                raise _trouble(place, "somebody changed the file at this moment", "Run again")
-            files.replace(place.config, edit.text, CONFIG_MODE, chmod=False)
-        except OSError as error:
-            raise _trouble(
-                place,
-                f"{place.config} cannot be written ({error.strerror})",
-                "Check that the cluster has quorum (pvecm status); without it /etc/pve is read-only",
-            ) from error
+        # Who does not take the lock (an editor, a script) may have written in between.
+        if conf.digest(files.read(place.config)) != conf.digest(before):
+            raise _trouble(place, "somebody changed the file at this moment", "Run again")
+        _put(place, edit.text)
         read_back = node.pct_config(place)
         unknown = [str(line) for line in edit.added if line not in read_back]
         if unknown:
-            files.replace(place.config, before, CONFIG_MODE, chmod=False)
+            _put(place, before)
             raise _trouble(
                 place,
                 f"Proxmox does not know {', '.join(unknown)}; the file is as it was",
@@ -86,6 +90,18 @@ def _write(
                 "PVE_RAW_LINE_UNKNOWN",
             )
     return before, edit
+
+
+def _put(place: node.Place, text: str) -> None:
+    """Write the file whole, with no chmod."""
+    try:
+        files.replace(place.config, text, CONFIG_MODE, chmod=False)
+    except OSError as error:
+        raise _trouble(
+            place,
+            f"{place.config} cannot be written ({error.strerror})",
+            "Check that the cluster has quorum (pvecm status); without it /etc/pve is read-only",
+        ) from error
 
 
 def _declared(line: str, vmid: int) -> conf.Raw:

@@ -6,13 +6,15 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import random
+import re
 import typing as t
 from functools import partial
 from pathlib import Path
 
 import pytest
 from ansible.module_utils.slipway import files
-from ansible.module_utils.slipway.pve import node
+from ansible.module_utils.slipway.pve import conf, node
 from ansible.modules import pve_container_raw
 
 MOUNT = "lxc.mount.entry: /srv/models srv/models none bind,ro,create=dir"
@@ -22,7 +24,7 @@ USERS = "lxc.cap.drop: sys_rawio"
 NET = "net0: name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,type=veth"
 CONF = f"#owner%3A ops\narch: amd64\nmemory: 4096\n{NET}\n{USERS}\n\n[before]\nmemory: 1024\n{MEMLOCK}\n"
 # Reads the main part of the file, and like Proxmox knows no key with "nonsense" in it.
-PCT = "#!/bin/sh\n[ \"$1 $3\" = 'config --current' ] || exit 2\nsed '/^\\[/,$d' '{conf}' | grep -v nonsense\n"
+PCT = "#!/bin/sh\n[ \"$1 $3\" = 'config --current' ] || exit 2\nsed '/^\\[/,$d; /nonsense/d' '{conf}'\n"
 
 Run = t.Callable[..., dict[str, t.Any]]
 
@@ -130,6 +132,48 @@ def test_a_guest_that_a_task_has_locked_is_refused(run_module: Run, pve: Node) -
     assert result["rc"] == 1 and "it is locked (snapshot)" in result["msg"]
     assert result["findings"][0]["id"] == "PVE_GUEST_LOCKED"
     assert pve.place.config.read_text() == "lock: snapshot\n" + CONF
+    assert not pve.place.record.exists() and not pve.place.lock.exists()
+    foretold = run_module(pve_container_raw, ask(MOUNT), check=True)
+    assert foretold["changed"] and [(f["id"], f["severity"]) for f in foretold["findings"]] == [
+        ("PVE_GUEST_LOCKED", "warn")
+    ]
+    # What is right already needs no lock, and the lock of a snapshot's own section is none.
+    assert not run_module(pve_container_raw, ask(USERS))["findings"]
+    pve.place.config.write_text(CONF.replace("[before]\n", "[before]\nlock: snapshot\n"))
+    assert run_module(pve_container_raw, ask(MOUNT))["changed"]
+
+
+def test_a_lock_that_came_in_between_is_refused_too(
+    run_module: Run, pve: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup begins after the file was looked at and before its lock is held."""
+    really = node.locked
+
+    def locked(place: node.Place) -> t.ContextManager[None]:
+        place.config.write_text("lock: backup\n" + CONF)
+        return really(place)
+
+    monkeypatch.setattr(node, "locked", locked)
+    assert "it is locked (backup)" in run_module(pve_container_raw, ask(MOUNT))["msg"]
+    assert pve.place.config.read_text() == "lock: backup\n" + CONF
+
+
+def test_what_somebody_wrote_past_the_lock_is_not_lost(
+    run_module: Run, pve: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = conf.edit
+    theirs = CONF.replace("memory: 4096", "memory: 8192")
+
+    def edit(*args: t.Any) -> conf.Edit:
+        made = really(*args)
+        if pve.place.lock.exists():
+            pve.place.config.write_text(theirs)
+        return made
+
+    monkeypatch.setattr(conf, "edit", edit)
+    result = run_module(pve_container_raw, ask(MOUNT))
+    assert result["rc"] == 1 and "somebody changed the file at this moment" in result["msg"]
+    assert pve.place.config.read_text() == theirs
 
 
 def test_the_lock_of_proxmox_is_respected(run_module: Run, pve: Node) -> None:
@@ -237,3 +281,80 @@ def test_bytes_that_are_no_text_survive(run_module: Run, pve: Node) -> None:
     pve.place.config.write_bytes(b"#caf\xe9\r\nmemory: 1\n[s]\n#\xff\n")
     run_module(pve_container_raw, ask(MEMLOCK))
     assert pve.place.config.read_bytes() == b"#caf\xe9\r\nmemory: 1\n" + MEMLOCK.encode() + b"\n[s]\n#\xff\n"
+
+
+# What a file may be made of: (line, whether it is a raw one). Lines of ours in all spellings, of others, and what Proxmox
+# would not understand.
+PIECES = [
+    *((MOUNT, True), (SHM, True), (MEMLOCK, True), ("lxc.prlimit.memlock =  unlimited ", True)),
+    *((USERS, True), ("lxc.mount.entry: /a b none bind", True), ("lxc.cgroup2.devices.allow = c 195:* rwm", True)),
+    *((f"{MOUNT}\t", True), ("lxc.mount.entry:/tight x none bind", True), ("lxc.environment: A=[b]", True)),
+    *(("memory: 4096", False), ("memory: 8192", False), ("dev0: /dev/nvidia0,gid=44", False), ("tags:gpu", False)),
+    *(("# a note: 100%25", False), ("#[not a section]", False), (f"#{MOUNT}", False), ("", False), ("   ", False)),
+    *(("  cores: 4", False), (" lxc.indented: 1", False), ("no line of any kind", False), ("delete: dev0", False)),
+    *(("description: caf\udce9\u2028x\x0by", False), (f"net0: {NET[6:]},name=[x]", False), ("LXC.UPPER: 1", False)),
+]
+HEADERS = ["[pve:pending]", "[before]", "[Before-2]", "[PVE:PENDING] ", "[x_y-z]", "[a]"]
+
+
+def random_file(chance: random.Random) -> tuple[list[tuple[str, bool]], str, str]:
+    """A main part as lines, its line end, and the sections after it."""
+    end = chance.choice(["\n", "\n", "\n", "\r\n"])
+    main = chance.choices(PIECES, k=chance.randint(0, 9))
+    sections = ""
+    for header in chance.sample(HEADERS, chance.randint(0, 3)):
+        lines = [header, *(line for line, _ in chance.choices(PIECES, k=chance.randint(0, 6)))]
+        sections += chance.choice(["", end]) + "".join(line + end for line in lines)
+    # A file need not end with the end of a line.
+    return main, end, sections[: -len(end)] if chance.random() < 0.3 else sections
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_in_the_file_only_what_is_ours_changes(run_module: Run, pve: Node, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - for files, not for secrets
+    main, end, sections = random_file(chance)
+    text = "".join(line + end for line, _ in main) + sections
+    written = text.encode("utf-8", "surrogateescape")
+    pve.place.config.write_bytes(written)
+    declared = chance.sample([MOUNT, SHM, MEMLOCK], chance.randint(0, 3))
+    exclusive = chance.sample(["lxc.mount.entry", "lxc.cap.drop"], chance.choice([0, 0, 1]))
+
+    def meant(line: str) -> str:
+        """A raw line in the spelling in which it is declared."""
+        return re.sub(r"^([a-z0-9.]+)(?::|\s*=)\s*", r"\1: ", line).strip()
+
+    def check(result: dict[str, t.Any], wanted: list[str]) -> bytes:
+        assert result["rc"] == 0, result
+        content = pve.place.config.read_bytes()
+        tail = sections.encode("utf-8", "surrogateescape")
+        assert content.endswith(tail)
+        head = content[: len(content) - len(tail)].decode("utf-8", "surrogateescape")
+        # The empty line before the first section is of the main part, where it is the last.
+        lines = [line.removesuffix("\r") for line in head.split("\n")]
+        assert lines.pop() == ""
+        assert [line for line in lines if not line.startswith("lxc.")] == [line for line, is_raw in main if not is_raw]
+        users = [line for line, is_raw in main if is_raw and meant(line) not in [MOUNT, SHM, MEMLOCK]]
+        kept = [line for line in users if meant(line).partition(":")[0] not in exclusive]
+        raw = [line for line in lines if line.startswith("lxc.")]
+        assert [line for line in raw if meant(line) not in [MOUNT, SHM, MEMLOCK]] == kept
+        assert sorted(meant(line) for line in raw if meant(line) in wanted) == sorted(wanted)
+        of_one_key = [line for line in wanted if line.startswith("lxc.mount.entry")]
+        assert [meant(line) for line in raw if meant(line) in of_one_key] == of_one_key
+        return content
+
+    def run(*lines: str) -> tuple[dict[str, t.Any], bytes]:
+        foretold = run_module(pve_container_raw, ask(*lines, exclusive_keys=exclusive), check=True)
+        result = run_module(pve_container_raw, ask(*lines, exclusive_keys=exclusive))
+        assert result["rc"] == 0, result
+        assert foretold["changed"] == result["changed"] and foretold["diff"] == result["diff"]
+        content = check(result, list(lines))
+        assert result["changed"] == (content != before[-1])
+        before.append(content)
+        again = run_module(pve_container_raw, ask(*lines, exclusive_keys=exclusive))
+        assert not again["changed"] and pve.place.config.read_bytes() == content
+        return result, content
+
+    before = [written]
+    run(*declared)
+    run(*declared[1:])
+    run()
