@@ -11,7 +11,9 @@ from ..findings import finding
 from . import conf, node, rawkeys, record
 
 if t.TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+
+    from ..findings import Finding
 
 # What pmxcfs shows of every file that is not private.
 CONFIG_MODE = 0o640
@@ -47,11 +49,21 @@ def ensure(
     result = _result(place, before, edit, declared)
     result["digest"] = conf.digest(before if check_mode else edit.text)
     result["restart_required"] = _restart_required(place, known, start, edit)
-    if check_mode and locked:
-        # It may be free when this is done for real, and is refused if not.
-        detail = f"Its lock is '{locked}'; as long as it has one, its raw lines are not changed."
-        result["findings"].append(finding("PVE_GUEST_LOCKED", f"container '{place.vmid}'", detail, "warn").as_dict())
+    if check_mode:
+        result["findings"] = [found.as_dict() for found in _foreseen(place, locked, edit)]
     return result
+
+
+def _foreseen(place: node.Place, locked: str | None, edit: conf.Edit) -> Iterator[Finding]:
+    """What may stand against an edit when it is made for real."""
+    subject = f"container '{place.vmid}'"
+    if locked:
+        detail = f"Its lock is '{locked}'; as long as it has one, its raw lines are not changed."
+        yield finding("PVE_GUEST_LOCKED", subject, detail, "warn")
+    for line in edit.added:
+        # A newer Proxmox may know it: what it reads back decides.
+        if not rawkeys.known(line.key):
+            yield finding("PVE_RAW_LINE_UNKNOWN", subject, f"Proxmox 9.1 does not know '{line}'.", "warn")
 
 
 def _refuse_locked(place: node.Place, text: str) -> None:
