@@ -119,12 +119,29 @@ class VerifiedSession(SshParamikoSession):
         except TimeoutError as error:
             # Told from a silence of pvesh, in which work may be done.
             raise NoAnswer(f"no answer within {self.timeout} seconds") from error
+        except paramiko.SSHException as error:
+            transport = client.get_transport()
+            # What it says of itself is of the last kind of key that it tried to read the last file as, or that there is none.
+            if type(error) is paramiko.SSHException and transport and transport.is_active():
+                raise paramiko.AuthenticationException(str(error)) from error
+            raise
         # A call is several small packets: without this each waits for the other side's delayed acknowledgement (40 ms).
         if (transport := client.get_transport()) and isinstance(transport.sock, socket.socket) and not hop.command:
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return client
 
     def _exec(self, cmd: list[str]) -> tuple[str, str, int]:
+        try:
+            return self._run(cmd)
+        except TimeoutError:
+            # pvesh may still be at work over this connection.
+            raise
+        except ERRORS:
+            # It may be dead without a sign of it. The next call makes another.
+            _close(self.way)
+            raise
+
+    def _run(self, cmd: list[str]) -> tuple[str, str, int]:
         transport = self.ssh_client.get_transport()
         if transport is None or not transport.is_active():
             # It was dropped: whether the command before is repeated is not for here to say, that this one is sent is.
@@ -239,7 +256,7 @@ def _explain(error: Exception, hop: Hop, known_hosts: str | None) -> ApiError:
         )
     if isinstance(error, paramiko.AuthenticationException):
         return ApiError(
-            f"the SSH key of {hop.user} was refused",
+            f"no SSH key was accepted for {hop.user}",
             f"Check api_ssh_private_key_file, or IdentityFile of the SSH configuration, and {hop.user}'s authorized_keys there",
         )
     if isinstance(error, FileNotFoundError):

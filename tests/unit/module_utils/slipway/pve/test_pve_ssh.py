@@ -89,7 +89,7 @@ def test_another_host_key_is_refused(node: Node) -> None:
 
 def test_a_key_that_may_not_log_in(node: Node) -> None:
     node.server.allowed = OTHER_KEY
-    assert "the SSH key of root was refused" in connecting(node)
+    assert "no SSH key was accepted for root" in connecting(node)
 
 
 def test_a_key_with_a_passphrase(node: Node) -> None:
@@ -204,7 +204,7 @@ def test_that_of_the_node_is_verified_behind_a_jump_host_too(node: Node, bastion
 def test_a_jump_host_that_refuses_the_key_is_named(node: Node, bastion: Node) -> None:
     configure(node, bastion, "ProxyJump bastion")
     bastion.server.allowed = None
-    with pytest.raises(SlipwayError, match="at 'bastion', the SSH key of jump was refused"):
+    with pytest.raises(SlipwayError, match="at 'bastion', no SSH key was accepted for jump"):
         connect(node.options)
 
 
@@ -222,6 +222,15 @@ def test_a_proxy_command_is_the_connection(node: Node, bastion: Node) -> None:
     configure(node, bastion, f"ProxyCommand {sys.executable} '{script}' %h %p")
     assert connect(node.options).call("get", "nodes") == []
     assert bastion.server.users == []
+
+
+def test_several_keys_of_which_none_is_accepted(node: Node, bastion: Node) -> None:
+    configure(node, bastion, f"IdentityFile {bastion.options['api_ssh_private_key_file']}")
+    node.server.allowed = None
+    with pytest.raises(
+        SlipwayError, match=r"no SSH key was accepted for root\. Check api_ssh_private_key_file, or IdentityFile"
+    ):
+        connect(node.options)
 
 
 def test_explicit_options_win(node: Node, bastion: Node) -> None:
