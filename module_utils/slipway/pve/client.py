@@ -75,14 +75,17 @@ class Patience:
         return (self.clock or time.monotonic)()
 
     def pauses(self, first: float = FIRST_PAUSE_SECONDS, longest: float = LONGEST_PAUSE_SECONDS) -> Iterator[float]:
-        """Sleep between two tries, longer each time, and yield the seconds gone by; ends when the time is up."""
-        begun, slept, pause = self.now(), 0.0, first
+        """From now on: sleep between two tries, longer each time, and yield for how long; ends when the time is up."""
+        return self._pauses(self.now(), first, longest)
+
+    def _pauses(self, begun: float, pause: float, longest: float) -> Iterator[float]:
+        slept = 0.0
         # What was slept counts too: the time is up also on a clock that stands still.
-        while (gone := max(self.now() - begun, slept)) < self.seconds:
+        while max(self.now() - begun, slept) < self.seconds:
             (self.sleep or time.sleep)(pause)
             slept += pause
+            yield pause
             pause = min(pause * 1.5, longest)
-            yield gone
 
 
 @dataclass
@@ -155,7 +158,10 @@ def persist(once: t.Callable[[], t.Any], judge: t.Callable[[ApiError], t.Any], p
             plain_500 += error.status == 500 and error.fate is Fate.OPEN
             given_up = error.fate is Fate.FINAL or plain_500 == PLAIN_500_TRIES
             if given_up or next(pauses, None) is None:
-                raise _after(error, tries) from error
+                if tries == 1:
+                    raise
+                told = f"tried {tries} times, {error.cause}"
+                raise type(error)(told, error.remedy, error.status, error.fate) from error
 
 
 def give_up_unreached(error: ApiError) -> None:
@@ -176,13 +182,6 @@ def _looked_up(worked: Worked | None, error: ApiError) -> str | bool | None:
             error.remedy,
             error.status,
         ) from error
-
-
-def _after(error: ApiError, tries: int) -> ApiError:
-    """The last error of several says how many there were."""
-    if tries == 1:
-        return error
-    return type(error)(f"tried {tries} times, {error.cause}", error.remedy, error.status, error.fate)
 
 
 @contextmanager

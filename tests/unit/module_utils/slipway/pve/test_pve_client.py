@@ -120,6 +120,21 @@ def test_it_ends_also_on_a_clock_that_stands_still() -> None:
     assert sum(wire.pauses) < RETRY_SECONDS + 5
 
 
+def test_the_time_that_an_answer_took_counts() -> None:
+    now = [0.0]
+    wire = Wire(Dropped())
+    wire.client.patience.clock = lambda: now[0]
+    really = wire.client._once
+
+    def once(*arguments: t.Any) -> t.Any:
+        now[0] += RETRY_SECONDS / 2
+        return really(*arguments)
+
+    wire.client._once = once  # type: ignore[method-assign]
+    with pytest.raises(ApiError, match="tried 2 times"):
+        wire.client.call("get", "nodes")
+
+
 def test_a_plain_500_is_tried_three_times() -> None:
     wire = Wire(answered(500, "volume 'x' does not exist"))
     with pytest.raises(ApiError, match=r"tried 3 times, .* does not exist"):
