@@ -100,6 +100,8 @@ class Client:
     patience: Patience
     # Whether anything was ever answered.
     answered: bool = False
+    # Runs a command as root on the node and gives its output, its standard error and its exit status. Only over SSH.
+    shell: t.Callable[[list[str]], tuple[str, str, int]] | None = None
 
     def call(self, method: str, path: str, worked: Worked | None = None, /, **arguments: t.Any) -> t.Any:
         """Make one API call and return its data. ``path`` has no leading slash. Raises ApiError, and nothing else.
@@ -123,6 +125,21 @@ class Client:
             return _looked_up(worked, error) if doubtful else None
 
         return persist(lambda: self._once(method, path, arguments), judge, self.patience)
+
+    def run(self, words: list[str]) -> tuple[str, str, int] | None:
+        """Run a command on ``host`` that may be run again; None where the connection is one to the API alone. Raises ApiError."""
+        shell = self.shell
+        if shell is None:
+            return None
+
+        def once() -> tuple[str, str, int]:
+            try:
+                return shell(words)
+            except self.transport_errors as error:
+                raise self.explain(error) from error
+
+        answer: tuple[str, str, int] = persist(once, lambda error: None, self.patience)
+        return answer
 
     def _once(self, method: str, path: str, arguments: dict[str, t.Any]) -> t.Any:
         # Here and not above: who only wants an error needs no proxmoxer.

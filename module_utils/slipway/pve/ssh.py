@@ -131,6 +131,16 @@ class VerifiedSession(SshParamikoSession):
         return client
 
     def _exec(self, cmd: list[str]) -> tuple[str, str, int]:
+        out, errors, status = self.run(cmd)
+        if status == 0:
+            return out, "", status
+        if "UPID:" in out:
+            # The task was started and is what failed: its own status and log say more than pvesh does.
+            return out, "", status
+        return "", errors + out or f"pvesh ended with exit status {status}", status
+
+    def run(self, cmd: list[str]) -> tuple[str, str, int]:
+        """Run a command and return its output, its standard error and its exit status."""
         try:
             return self._run(cmd)
         except TimeoutError:
@@ -157,13 +167,8 @@ class VerifiedSession(SshParamikoSession):
         errors = channel.makefile_stderr("rb", -1).read().decode(errors="replace")
         status = channel.recv_exit_status()
         if status < 0:
-            raise paramiko.SSHException("the connection was closed before pvesh had ended")
-        if status == 0:
-            return out, "", status
-        if "UPID:" in out:
-            # The task was started and is what failed: its own status and log say more than pvesh does.
-            return out, "", status
-        return "", errors + out or f"pvesh ended with exit status {status}", status
+            raise paramiko.SSHException("the connection was closed before the command had ended")
+        return out, errors, status
 
 
 def _close(way: list[t.Any]) -> None:
@@ -230,7 +235,7 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
     session = persist(log_in, give_up_unreached, patience)
     resource = ProxmoxResource(base_url="", session=session, serializer=JsonSimpleSerializer())
     explain = partial(_explain, hop=hop, known_hosts=known_hosts)
-    return Client(resource, ROOT, params["api_host"], explain, ERRORS, patience, answered=True)
+    return Client(resource, ROOT, params["api_host"], explain, ERRORS, patience, answered=True, shell=session.run)
 
 
 def _explain_login(error: Exception, hop: Hop, known_hosts: str | None) -> ApiError:

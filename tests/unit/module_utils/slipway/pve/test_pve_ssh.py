@@ -242,3 +242,13 @@ def test_explicit_options_win(node: Node, bastion: Node) -> None:
     node.options["api_ssh_config_file"] = "/nonexistent/config"
     with pytest.raises(SlipwayError, match="'/nonexistent/config' cannot be read"):
         connect(node.options)
+
+
+def test_a_command_that_is_not_the_api_s(node: Node) -> None:
+    node.server.answers = {"-c true": ("", "sh: no such thing\n", 1)}
+    node.server.hang_ups = 1
+    api = connect(node.options)
+    for _ in range(2):
+        assert api.run(["sh", "-c", "true"]) == ("", "sh: no such thing\n", 1)
+    node.server.drops = 1
+    assert api.run(["sh", "-c", "true"]) == ("", "sh: no such thing\n", 1)
