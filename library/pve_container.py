@@ -16,9 +16,10 @@ description:
   - Compares values as Proxmox does. The order of options in a property string says nothing, what the server chose (a
     MAC address, the size of a disk) is no difference unless it is declared, and taking an option away is one.
   - Sends only what differs, with the digest of what it has read. An option that is not given is not touched. One that is
-    given empty (V(""), V([]), V({}), and V(0) for O(cores)) is unset; of O(net), O(devices) and O(mounts) only the
-    entries that are declared are ours, and no other is changed, renumbered or removed.
-  - A declaration that is right already costs three API calls.
+    given empty (V(""), V([]), V({}), and V(0) for O(cores)) is unset. Of O(net), O(devices) and O(mounts) entries that
+    are not declared are somebody else's, and not changed, renumbered or removed; but see O(devices) for those of ours.
+  - A declaration that is right already costs three API calls; making and starting a guest costs 12 or fewer, besides those
+    that ask a task whether it has ended.
   - Runs on the controller, in an interpreter that has C(proxmoxer).
 author:
   - Slipway contributors
@@ -41,19 +42,40 @@ options:
       - V(present) makes or changes it and leaves it stopped or running as it is. V(started) and V(stopped) also see to
         that; a container that does not stop in a minute is stopped hard.
       - V(restarted) restarts it in every run, or starts it if it does not run.
+      - V(template) makes it or changes it, and turns it into a template, for ever. Refused while it runs or has snapshots.
       - V(absent) stops and destroys it with its disks. Refused while it is protected.
     type: str
-    choices: [present, started, stopped, restarted, absent]
+    choices: [present, started, stopped, restarted, template, absent]
     default: present
   ostemplate:
     description: Template to make it from, such as V(local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst). Only for
-      creation, and needed for it.
+      creation, and needed for it unless O(clone) is given.
     type: str
+  clone:
+    description:
+      - Another container to make it from. Only for creation; afterwards the guest is kept as declared like any other.
+      - The clone has what its source has, but for what is declared. It gets a host name of its own (O(hostname), or C(CT) and
+        its number) and MAC addresses that Proxmox chooses. A source with a fixed address is refused unless O(net) declares
+        another one for that interface.
+      - Bind and device mounts (C(mpN)) rule out a clone. Devices, raw lines and all other settings are copied.
+    type: dict
+    suboptions:
+      vmid:
+        description: Number of the source, on the same node.
+        type: int
+        required: true
+      full:
+        description: Whether disks are copied, to O(storage) or the storage of O(rootfs) where one is given. V(false) links them
+          to those of the source, which must be a template. If not given, those of a template are linked, others copied.
+        type: bool
+      snapname:
+        description: Snapshot of the source to clone, needed while the source runs.
+        type: str
   storage:
     description: Storage for disks that name none. Only for creation.
     type: str
   rootfs:
-    description: Root disk. Allocated at creation and never touched again; a difference is told as a warning.
+    description: Root disk. Allocated at creation. A difference later is told as a warning, but see O(grow_disks).
     type: dict
     suboptions:
       storage:
@@ -152,6 +174,9 @@ options:
   devices:
     description:
       - Devices of the node to pass in. The number of C(devN) is the module's affair; a path keeps the one that it has.
+      - Which devices are ours is kept in a record on the node, which O(api_backend=ssh_paramiko) alone can see, in a connection
+        to the guest's own node. There, a device of ours that is no longer declared is taken away (V([]) for all of them).
+        Others stay, and RV(unmanaged) names them.
       - Only C(root@pam) may change these, see O(defer_root_only).
     type: list
     elements: dict
@@ -173,7 +198,8 @@ options:
         description: Whether writing is denied.
         type: bool
   mounts:
-    description: Disks besides the root disk. Allocated where there is none at the path yet, never touched again.
+    description: Disks besides the root disk. Allocated where there is none at the path yet, and never removed. A difference
+      later is told as a warning, but see O(grow_disks).
     type: list
     elements: dict
     suboptions:
@@ -204,6 +230,11 @@ options:
     type: str
   purge:
     description: With O(state=absent), also remove it from backup and replication jobs and high availability.
+    type: bool
+    default: false
+  grow_disks:
+    description: Whether disks of O(rootfs) and O(mounts) that are smaller than declared grow, which no one can take back. Disks
+      are never shrunk, moved or removed.
     type: bool
     default: false
   defer_root_only:
@@ -316,6 +347,26 @@ EXAMPLES = r"""
       - {path: /dev/nvidia0, gid: 44, mode: "0660"}
   when: guest.deferred | length > 0
 
+- name: Make a template
+  pve_container:
+    api_host: pve1.example.com
+    node: pve1
+    vmid: 900
+    ostemplate: local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst
+    rootfs: {storage: local-zfs, size_gib: 16}
+    state: template
+
+- name: Make a guest of it, as a linked clone
+  pve_container:
+    api_host: pve1.example.com
+    node: pve1
+    vmid: 102
+    clone: {vmid: 900, full: false}
+    hostname: infer2
+    net:
+      - {id: 0, name: eth0, bridge: vmbr0, ip: 192.0.2.22/24, gw: 192.0.2.1}
+    state: started
+
 - name: Start it
   pve_container:
     api_host: pve1.example.com
@@ -342,6 +393,10 @@ container:
       description: One of V(running), V(stopped), V(absent).
       type: str
       sample: running
+    template:
+      description: Whether it is a template.
+      type: bool
+      sample: false
     hostname:
       description: Its host name, null if none is set.
       type: str
@@ -370,6 +425,12 @@ deferred:
   type: list
   elements: str
   sample: ["dev0"]
+unmanaged:
+  description: Keys of devices that the guest has and O(devices) does not declare; empty if that is not given.
+  returned: success
+  type: list
+  elements: str
+  sample: ["dev3"]
 task:
   description: UPID of the last task, null if there was none.
   returned: success
@@ -395,9 +456,14 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     **GUEST_OPTIONS,
     "state": {
         "type": "str",
-        "choices": ["present", "started", "stopped", "restarted", "absent"],
+        "choices": ["present", "started", "stopped", "restarted", "template", "absent"],
         "default": "present",
     },
+    "clone": {
+        "type": "dict",
+        "options": {"vmid": {"type": "int", "required": True}, "full": {"type": "bool"}, "snapname": {"type": "str"}},
+    },
+    "grow_disks": {"type": "bool", "default": False},
     "purge": {"type": "bool", "default": False},
     "defer_root_only": {"type": "bool", "default": False},
     "timeout_seconds": {"type": "int", "default": 300},
@@ -415,6 +481,7 @@ def main() -> None:
         argument_spec=ARGUMENT_SPEC,
         supports_check_mode=True,
         required_together=[("api_token_id", "api_token_secret")],
+        mutually_exclusive=[("ostemplate", "clone")],
     )
     try:
         result = run(module.params, module.check_mode)

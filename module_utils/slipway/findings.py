@@ -83,6 +83,17 @@ CATALOGUE: dict[str, Fault] = {
         "Read the lines in the detail; the whole log is in the node's task list.",
         "ansible-collections/community.proxmox#96",
     ),
+    "PVE_START_REPEATED": Fault(
+        "warn",
+        "A guest did not start at the first attempt, and did at the second.",
+        "Read why the first one failed; it starts without LXC's debug log again at its next start.",
+    ),
+    "PVE_CLONE_UNSUPPORTED": Fault(
+        "fail",
+        "The guest has a disk or a mount of which Proxmox makes no such clone.",
+        "A linked clone needs a template; bind and device mounts (mpN) rule out any clone: mount these by a raw line "
+        "(pve_container_raw, lxc.mount.entry), which is copied with the configuration.",
+    ),
     "PVE_RAW_LINE_UNKNOWN": Fault(
         "fail",
         "Proxmox does not know a raw configuration line and would drop it at its next write.",

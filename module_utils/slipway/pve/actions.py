@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 from dataclasses import dataclass, field
 
 from ..errors import SlipwayError, cannot
 from ..findings import Finding, finding
-from . import api, desired, guest, lookup, permissions, properties, tasks
-from .client import ApiError, Client, doing
+from . import api, clones, desired, devices, guest, lookup, ownership, permissions, power, properties, tasks
+from .client import DONE, Client, doing
 from .plan import Plan, plan
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# What a container gets to shut down in. More than Proxmox's own 60: a server in it may use the whole stop time of its unit.
-SHUTDOWN_SECONDS = 180
+    from .client import Worked
 
 
 @dataclass
@@ -51,7 +49,12 @@ class Container:
         self.vmid: int = params["vmid"]
         self.node: str = params["node"]
         self.outcome = Outcome()
-        self.guest = self._read()
+        self.guest = lookup.find(client, self.node, self.vmid)
+        # Whether what was written since makes ``guest`` out of date; what Proxmox said of its status after that.
+        self.stale = False
+        self.row: Mapping[str, t.Any] | None = None
+        # In check mode, what the guest would be like.
+        self.foreseen: guest.Guest | None = None
 
     def ensure(self) -> dict[str, t.Any]:
         """Bring the container to ``params["state"]`` and return the module's result. Raises SlipwayError."""
@@ -59,29 +62,34 @@ class Container:
         if state == "absent":
             if self.guest.exists:
                 self._destroy()
+            return self._result()
+        if self.guest.exists:
+            self._refuse_wrong_state(state)
+            self._update()
+        elif self.params.get("clone"):
+            self._clone()
         else:
-            self._create() if not self.guest.exists else self._update()
+            self._create()
+        if state == "template":
+            self._make_template()
+        else:
             self._power(state)
         return self._result()
 
     # --- reading ---
 
-    def _read(self) -> guest.Guest:
-        return lookup.find(self.client, self.node, self.vmid)
+    def _refresh(self) -> None:
+        """Read the guest again if anything was written since. It exists, so one call asks for it and not for all."""
+        if not self.stale:
+            return
+        with self._doing("read"):
+            row = self.row or api.status(self.client, self.node, self.vmid)
+            self.guest = lookup.described(self.client, self.node, self.vmid, row)
+        self.stale, self.row = False, None
 
     def _wait_until_unlocked(self) -> None:
-        """Wait for the lock of a task that is at work on the guest: creation of a run before, a backup, a snapshot."""
-        deadline = time.monotonic() + self.params["timeout_seconds"]
-        while self.guest.lock:
-            if time.monotonic() >= deadline:
-                raise self._cannot(
-                    "change",
-                    f"it is locked ({self.guest.lock})",
-                    f"Wait for the task that holds it; if none runs any more, run 'pct unlock {self.vmid}' on the node",
-                    [finding("PVE_GUEST_LOCKED", self._name, f"lock: {self.guest.lock}")],
-                )
-            time.sleep(tasks.LONGEST_PAUSE_SECONDS)
-            self.guest = self._read()
+        self._refresh()
+        self.guest = lookup.unlocked(self.client, "change", self.guest, self.params["timeout_seconds"])
 
     # --- writing ---
 
@@ -89,38 +97,122 @@ class Container:
         if not self.params.get("ostemplate"):
             raise self._cannot(
                 "find",
-                "it does not exist, and without 'ostemplate' it cannot be made",
+                "it does not exist, and without 'ostemplate' or 'clone' it cannot be made",
                 "Give 'ostemplate', as in local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst",
             )
-        wanted = self._desired()
+        wanted = self._desired(self.guest)
         first = desired.creation(self.params)
         # Proxmox makes a container unprivileged unless told otherwise.
         unprivileged = first.get("unprivileged", 1) == 1
-        to_set = self._permitted(plan({}, wanted), unprivileged).set
+        to_set = self._permitted(plan({}, wanted), unprivileged, {}).set
         self.outcome.note({"status": "absent"}, {"status": "stopped", **first, **to_set})
+        self.foreseen = guest.Guest(self.vmid, self.node, config={**first, **to_set})
         if self.check_mode:
             return
         with self._doing("create"):
-            self._wait(api.create(self.client, self.node, {**first, **to_set}))
-        self.guest = self._read()
+            worked = self._look_up("vzcreate", self._is_there)
+            self._run(lambda: api.create(self.client, self.node, {**first, **to_set}, worked))
+        self.guest = guest.Guest(self.vmid, self.node, "stopped", dict(to_set), dict(to_set))
+        self.stale = True
+        if devices.numbered(to_set, "dev"):
+            self._refresh()
+            with self._doing("keep the record of"):
+                self._owned().settle()
+
+    def _clone(self) -> None:
+        clone = self.params["clone"]
+        with self._doing("clone"):
+            source = clones.read(self.client, self.node, clone)
+        if source is None:
+            raise self._cannot(
+                "clone",
+                f"there is no container '{clone['vmid']}' on this node",
+                "Correct clone.vmid, or move the source to this node",
+            )
+        for obstacle in clones.obstacles(source, self.params):
+            raise self._obstructed(obstacle)
+        # The clone as it will be, so that what may not be changed of it is found before it is made.
+        config = clones.expected(source, self.params)
+        future = guest.Guest(self.vmid, self.node, "stopped", config, config)
+        changes = self._permitted(plan(config, self._desired(future)), source.unprivileged, config)
+        kept = {key: value for key, value in config.items() if key not in changes.delete}
+        with self._doing("clone"):
+            kind = "copy" if clones.is_full(source, clone) else "clone"
+            if not api.feature(self.client, self.node, source.vmid, kind, source.snapshot):
+                raise self._obstructed(clones.impossible(source, self.params))
+        self.outcome.note({"status": "absent"}, {"status": "stopped", "clone": dict(clone), **kept, **changes.after})
+        self.foreseen = guest.Guest(self.vmid, self.node, config={**kept, **changes.after})
+        if self.params.get("ssh_public_keys"):
+            self.outcome.warnings.append("ssh_public_keys were not set: a clone lets in whom its source lets in")
+        if self.check_mode:
+            return
+        with self._doing("clone"):
+            # Its task is one of the source.
+            worked = tasks.look_up(self.client, self.node, source.vmid, "vzclone", self._is_there)
+            arguments = clones.arguments(source, self.params)
+            self._run(lambda: api.clone(self.client, self.node, source.vmid, arguments, worked))
+            made = api.config(self.client, self.node, self.vmid)
+        self.guest = guest.from_answers(self.vmid, self.node, {"status": "stopped"}, made, [])
+        self._configure(noted=True)
 
     def _update(self) -> None:
-        changes = plan(self.guest.declared, self._desired())
-        if self.guest.lock and not self.check_mode and (changes or self.guest.lock == "create"):
+        if self.guest.lock == "create" and not self.check_mode:
+            # A run before was killed and its task goes on; until its end the configuration says nothing.
             self._wait_until_unlocked()
-            changes = plan(self.guest.declared, self._desired())
         self._refuse_other_privileges()
+        self._configure()
+
+    def _configure(self, noted: bool = False) -> None:
+        """Set what differs, then let disks grow. ``noted``: that the guest is made is a change already."""
+        owned = self._owned()
+        changes = self._changes(owned)
+        if self.guest.lock and not self.check_mode and (changes or self._growth()):
+            self._wait_until_unlocked()
+            changes = self._changes(owned)
         self.outcome.warnings += desired.unlike(self.params, self.guest)
-        changes = self._permitted(changes, self.guest.unprivileged)
-        if not changes:
-            return
-        self.outcome.note(changes.before, changes.after)
+        changes = self._permitted(changes, self.guest.unprivileged, self.guest.declared)
+        if changes and not noted:
+            self.outcome.note(changes.before, changes.after)
         if self.check_mode:
             self.outcome.foretold = changes.waits_for_restart() if self.guest.running else []
-            return
-        with self._doing("configure"):
-            api.update(self.client, self.node, self.vmid, changes.set, changes.delete, self.guest.digest)
-        self.guest = self._read()
+        else:
+            self._write(changes, owned)
+        self._grow()
+
+    def _write(self, changes: Plan, owned: ownership.Devices) -> None:
+        if changes:
+            with self._doing("keep the record of"):
+                owned.foresee()
+            with self._doing("configure"):
+                api.update(
+                    self.client,
+                    self.node,
+                    self.vmid,
+                    changes.set,
+                    changes.delete,
+                    self.guest.digest,
+                    lambda: DONE if not self._remaining(owned) else None,
+                )
+            self.stale = True
+        with self._doing("keep the record of"):
+            owned.settle()
+
+    def _growth(self) -> list[desired.Disk]:
+        return desired.growth(self.params, self.guest) if self.params.get("grow_disks") else []
+
+    def _grow(self) -> None:
+        for disk in self._growth():
+            grown = properties.render({**disk.options, "size": f"{disk.declared['size_gib']}G"}, "volume")
+            self.outcome.note({disk.key: properties.render(disk.options, "volume")}, {disk.key: grown})
+            if not self.check_mode:
+                self._refresh()
+                with self._doing(f"grow {disk.name} of"):
+                    self._resize(disk.key, disk.declared["size_gib"], self.guest.digest)
+                self.stale = True
+
+    def _resize(self, key: str, size_gib: int, digest: str | None) -> None:
+        worked = self._look_up("resize", lambda: key not in [disk.key for disk in self._growth_now()])
+        self._run(lambda: api.resize(self.client, self.node, self.vmid, key, size_gib, digest, worked))
 
     def _destroy(self) -> None:
         if not self.check_mode:
@@ -131,13 +223,15 @@ class Container:
                 "it is protected",
                 f"If it is to go, run 'pct set {self.vmid} --protection 0' on the node first",
             )
-        self.outcome.note({"status": self.guest.status}, {"status": "absent"})
+        self.outcome.note({"status": self.guest.status, **self.guest.config}, {"status": "absent"})
         if self.check_mode:
             return
         with self._doing("destroy"):
             if self.guest.running:
-                self._wait(api.stop(self.client, self.node, self.vmid))
-            self._wait(api.destroy(self.client, self.node, self.vmid, bool(self.params.get("purge"))))
+                self._note_task(power.stop(self.client, self.node, self.vmid, self.params["timeout_seconds"]))
+            purge = bool(self.params.get("purge"))
+            worked = self._look_up("vzdestroy", lambda: not self._is_there())
+            self._run(lambda: api.destroy(self.client, self.node, self.vmid, purge, worked))
         self.guest = guest.Guest(self.vmid, self.node)
 
     def _power(self, state: str) -> None:
@@ -150,50 +244,77 @@ class Container:
             self.outcome.after["status"] = "running, restarted"
         if self.check_mode:
             return
-        self._wait_until_unlocked()
+        if self.guest.lock:
+            self._wait_until_unlocked()
+        work = power.start if to_run else power.shut_down
+        if state == "restarted" and was == "running":
+            work = power.reboot
         with self._doing({"started": "start", "restarted": "restart", "stopped": "stop"}[state]):
-            patience = min(SHUTDOWN_SECONDS, self.params["timeout_seconds"])
-            if not to_run:
-                self._wait(api.shutdown(self.client, self.node, self.vmid, patience))
-            elif was == "running":
-                self._wait(api.reboot(self.client, self.node, self.vmid, patience))
-            else:
-                self._wait(api.start(self.client, self.node, self.vmid))
-            self._wait_for_status("running" if to_run else "stopped")
-        self.guest = self._read()
+            done = work(self.client, self.node, self.vmid, self.params["timeout_seconds"])
+        self._note_task(done.task)
+        self.outcome.findings += done.findings
+        self.stale, self.row = True, done.row
 
-    def _wait(self, answer: t.Any) -> None:
-        task = tasks.wait(self.client, answer, self.params["timeout_seconds"])
+    def _make_template(self) -> None:
+        if self.guest.template:
+            return
+        self.outcome.note({"template": 0}, {"template": 1})
+        if self.check_mode:
+            return
+        with self._doing("make a template of"):
+            api.make_template(
+                self.client,
+                self.node,
+                self.vmid,
+                lambda: DONE if lookup.read(self.client, self.node, self.vmid).template else None,
+            )
+        self.stale = True
+
+    def _run(self, send: t.Callable[[], t.Any]) -> None:
+        self._note_task(tasks.run(self.client, send, self.params["timeout_seconds"]))
+
+    def _note_task(self, task: tasks.Task) -> None:
         self.outcome.task = task.upid
         if task.exit_status != "OK":
             detail = "\n".join(task.warnings) or task.exit_status
             self.outcome.findings.append(finding("PVE_TASK_WARNINGS", self._name, detail))
 
-    def _wait_for_status(self, wanted: str) -> None:
-        """A reboot's task ends when the guest is down; the node's hook starts it again after that."""
-        deadline = time.monotonic() + self.params["timeout_seconds"]
-        pause = tasks.FIRST_PAUSE_SECONDS
-        while api.status(self.client, self.node, self.vmid).get("status") != wanted:
-            if time.monotonic() >= deadline:
-                raise ApiError(
-                    f"its task ended well, but it is not {wanted} after {self.params['timeout_seconds']} seconds",
-                    f"Look at 'pct start {self.vmid} --debug' on the node, and whether high availability manages it",
-                )
-            time.sleep(pause)
-            pause = min(pause * 1.5, tasks.LONGEST_PAUSE_SECONDS)
+    # --- what was done, where the answer was lost ---
+
+    def _look_up(self, kind: str, done: t.Callable[[], bool]) -> Worked:
+        return tasks.look_up(self.client, self.node, self.vmid, kind, done)
+
+    def _is_there(self) -> bool:
+        return any(int(row["vmid"]) == self.vmid for row in api.containers(self.client, self.node))
+
+    def _remaining(self, owned: ownership.Devices) -> Plan:
+        """What is still to be changed, by what the guest is now."""
+        self.guest = lookup.read(self.client, self.node, self.vmid)
+        return self._changes(owned)
+
+    def _growth_now(self) -> list[desired.Disk]:
+        self.guest = lookup.read(self.client, self.node, self.vmid)
+        return self._growth()
 
     # --- deciding ---
 
-    def _desired(self) -> dict[str, desired.Value]:
+    def _desired(self, of: guest.Guest) -> dict[str, desired.Value]:
         try:
-            return desired.configuration(self.params, self.guest)
+            return desired.configuration(self.params, of)
         except ValueError as error:
             raise self._cannot("configure", str(error), "Correct the option") from error
 
-    def _permitted(self, changes: Plan, unprivileged: bool) -> Plan:
+    def _changes(self, owned: ownership.Devices) -> Plan:
+        return plan(self.guest.declared, {**self._desired(self.guest), **dict.fromkeys(owned.obsolete(self.guest))})
+
+    def _owned(self) -> ownership.Devices:
+        with self._doing("read the record of"):
+            return ownership.Devices(self.client, self.guest, self._device_paths)
+
+    def _permitted(self, changes: Plan, unprivileged: bool, current: Mapping[str, t.Any]) -> Plan:
         """The changes less those that are for root@pam alone; these are deferred, or the reason not to begin."""
         asked = {**changes.set, **dict.fromkeys(changes.delete)}
-        refused = permissions.refused(self.client.identity, asked, unprivileged, self.guest.declared)
+        refused = permissions.refused(self.client.identity, asked, unprivileged, current)
         if not refused:
             return changes
         if self.params["defer_root_only"]:
@@ -208,6 +329,40 @@ class Container:
             [finding("PVE_ROOT_ONLY_KEYS", self._name, reasons)],
         )
 
+    def _refuse_wrong_state(self, state: str) -> None:
+        """What cannot be from what there is, found before anything is written."""
+        if self.guest.template and state in ("started", "restarted"):
+            raise self._cannot(
+                "start",
+                "it is a template, and Proxmox starts none",
+                "Declare state template, or make a clone of it (clone.vmid)",
+                [
+                    finding(
+                        "PVE_GUEST_IS_TEMPLATE", self._name, f"It is '{self.guest.config.get('hostname', self.vmid)}'."
+                    )
+                ],
+            )
+        if self.guest.template or state != "template":
+            return
+        if self.guest.running:
+            raise self._cannot(
+                "make a template of", "it runs", "Stop it first (state: stopped); a template can never run again"
+            )
+        with self._doing("read"):
+            names = [
+                row["name"] for row in api.snapshots(self.client, self.node, self.vmid) if row["name"] != "current"
+            ]
+        if names:
+            raise self._cannot(
+                "make a template of",
+                f"it has snapshots ({', '.join(names)}), and a template can have none",
+                "Remove them first (pve_snapshot, state: absent)",
+            )
+
+    def _obstructed(self, obstacle: clones.Obstacle) -> SlipwayError:
+        found = [obstacle.finding] if obstacle.finding else []
+        return self._cannot("clone", obstacle.cause, obstacle.remedy, found)
+
     def _refuse_other_privileges(self) -> None:
         wanted = self.params.get("unprivileged")
         if wanted is not None and wanted != self.guest.unprivileged:
@@ -221,21 +376,20 @@ class Container:
     # --- telling ---
 
     def _result(self) -> dict[str, t.Any]:
+        self._refresh()
         outcome = self.outcome
-        container = self.guest.facts()
-        if not self.guest.exists and outcome.after.get("status", "absent") != "absent":
-            # Check mode: there is no container yet, so what is declared stands for it.
-            declared = {key: value for key, value in outcome.after.items() if key != "status"}
-            container = guest.Guest(self.vmid, self.node, config=declared).facts()
+        # In check mode there is no new container yet, so what it would be stands for it.
+        shown = self.foreseen if self.foreseen and not self.guest.exists else self.guest
         pending = sorted({*self.guest.pending, *outcome.foretold})
         return {
             "changed": outcome.changed,
             "diff": {"before": outcome.before, "after": outcome.after},
-            "container": container,
+            "container": shown.facts(),
             "pending": pending,
             "restart_required": self.guest.running and bool(pending),
             "task": outcome.task,
             "deferred": outcome.deferred,
+            "unmanaged": ownership.unmanaged(self.guest, self._device_paths),
             "findings": [item.as_dict() for item in outcome.findings],
             "warnings": outcome.warnings,
         }
@@ -245,6 +399,11 @@ class Container:
 
     def _cannot(self, verb: str, cause: str, remedy: str, findings: Sequence[Finding] = ()) -> SlipwayError:
         return cannot(verb, self._name, self.node, cause, remedy, findings)
+
+    @property
+    def _device_paths(self) -> list[str] | None:
+        declared = self.params.get("devices")
+        return None if declared is None else [device["path"] for device in declared]
 
     @property
     def _name(self) -> str:

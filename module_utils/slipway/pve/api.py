@@ -97,8 +97,9 @@ def update(
     )
 
 
-def start(client: Client, node: str, vmid: int, worked: Worked | None = None) -> t.Any:
-    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/start", worked)
+def start(client: Client, node: str, vmid: int, worked: Worked | None = None, debug: bool = False) -> t.Any:
+    """``debug`` puts what LXC says into the task's log, as ``pct start --debug`` shows it."""
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/status/start", worked, debug=1 if debug else None)
 
 
 def shutdown(client: Client, node: str, vmid: int, timeout_seconds: int, worked: Worked | None = None) -> t.Any:
@@ -117,6 +118,68 @@ def stop(client: Client, node: str, vmid: int, worked: Worked | None = None) -> 
 
 def destroy(client: Client, node: str, vmid: int, purge: bool, worked: Worked | None = None) -> t.Any:
     return client.call("delete", f"nodes/{node}/lxc/{vmid}", worked, purge=1 if purge else None)
+
+
+def resize(
+    client: Client, node: str, vmid: int, disk: str, size_gib: int, digest: str | None, worked: Worked | None = None
+) -> t.Any:
+    """Grow a disk (``rootfs``, ``mpN``) to this size. Proxmox does not shrink one."""
+    return client.call("put", f"nodes/{node}/lxc/{vmid}/resize", worked, disk=disk, size=f"{size_gib}G", digest=digest)
+
+
+def feature(client: Client, node: str, vmid: int, name: str, snapshot: str | None = None) -> bool:
+    """Whether every disk of a guest can do ``name``: snapshot, clone (linked) or copy (a full clone)."""
+    answer = client.call("get", f"nodes/{node}/lxc/{vmid}/feature", feature=name, snapname=snapshot)
+    return str((answer or {}).get("hasFeature", 0)) in ("1", "True", "true")
+
+
+def clone(
+    client: Client, node: str, source: int, arguments: Mapping[str, t.Any], worked: Worked | None = None
+) -> t.Any:
+    return client.call("post", f"nodes/{node}/lxc/{source}/clone", worked, **arguments)
+
+
+def make_template(client: Client, node: str, vmid: int, worked: Worked | None = None) -> None:
+    """Synchronous, and for ever: Proxmox has no way back."""
+    client.call("post", f"nodes/{node}/lxc/{vmid}/template", worked)
+
+
+def interfaces(client: Client, node: str, vmid: int) -> list[dict[str, t.Any]]:
+    """The interfaces that a running guest has now, each with ``name``, ``hwaddr``, ``inet``, ``inet6`` where it has them."""
+    return client.call("get", f"nodes/{node}/lxc/{vmid}/interfaces")
+
+
+def snapshots(client: Client, node: str, vmid: int) -> list[dict[str, t.Any]]:
+    """The snapshots, each with ``name``, ``description``, ``snaptime``, ``parent``; one ``current`` is the guest itself."""
+    return client.call("get", f"nodes/{node}/lxc/{vmid}/snapshot")
+
+
+def snapshot_config(client: Client, node: str, vmid: int, name: str) -> dict[str, t.Any]:
+    """The configuration that a snapshot holds. Not from ``snapshot/NAME/config``, which leaves out the raw lines."""
+    return client.call("get", f"nodes/{node}/lxc/{vmid}/config", snapshot=name)
+
+
+def make_snapshot(
+    client: Client, node: str, vmid: int, name: str, description: str | None, worked: Worked | None = None
+) -> t.Any:
+    path = f"nodes/{node}/lxc/{vmid}/snapshot"
+    return client.call("post", path, worked, snapname=name, description=description)
+
+
+def describe_snapshot(
+    client: Client, node: str, vmid: int, name: str, description: str, worked: Worked | None = None
+) -> None:
+    """Give a snapshot another description. Synchronous."""
+    client.call("put", f"nodes/{node}/lxc/{vmid}/snapshot/{name}/config", worked, description=description)
+
+
+def remove_snapshot(client: Client, node: str, vmid: int, name: str, worked: Worked | None = None) -> t.Any:
+    return client.call("delete", f"nodes/{node}/lxc/{vmid}/snapshot/{name}", worked)
+
+
+def roll_back(client: Client, node: str, vmid: int, name: str, worked: Worked | None = None) -> t.Any:
+    """Stop the guest, and bring its disks and its configuration back to a snapshot."""
+    return client.call("post", f"nodes/{node}/lxc/{vmid}/snapshot/{name}/rollback", worked)
 
 
 def tasks_of_guest(client: Client, node: str, vmid: int, kind: str) -> list[dict[str, t.Any]]:

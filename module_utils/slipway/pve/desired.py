@@ -64,28 +64,57 @@ def creation(params: Mapping[str, t.Any]) -> dict[str, Value]:
     return wanted
 
 
+class Disk(t.NamedTuple):
+    """A disk that is there and was declared: its key, its name in sentences, its options, and the declaration."""
+
+    key: str
+    name: str
+    options: dict[str, str]
+    declared: Mapping[str, t.Any]
+
+    @property
+    def storage(self) -> str:
+        return self.options.get("volume", "").partition(":")[0]
+
+    @property
+    def size_gib(self) -> float | None:
+        """None where Proxmox does not tell it."""
+        return properties.gibibytes(self.options["size"]) if "size" in self.options else None
+
+
+def growth(params: Mapping[str, t.Any], guest: Guest) -> list[Disk]:
+    """The disks that are smaller than declared: Proxmox can grow a disk, never shrink or move it by a setting."""
+    return [disk for disk in _disks(params, guest) if disk.size_gib and disk.size_gib < disk.declared["size_gib"]]
+
+
 def unlike(params: Mapping[str, t.Any], guest: Guest) -> list[str]:
-    """Sentences about what was fixed when the guest was made and is not as declared. Disks are never touched again."""
+    """Sentences about disks that are not as declared and stay so, those apart that are grown."""
+    grown = [disk.key for disk in growth(params, guest)] if params.get("grow_disks") else []
     sentences = []
-    rootfs = params.get("rootfs")
-    if rootfs and "rootfs" in guest.config:
-        sentences += _disk_differences("rootfs", str(guest.config["rootfs"]), rootfs)
+    for disk in _disks(params, guest):
+        wanted = disk.declared
+        if disk.storage != wanted["storage"]:
+            sentences.append(
+                f"{disk.name} is on '{disk.storage}', not on '{wanted['storage']}' as declared; it was left there"
+            )
+        if disk.size_gib and disk.size_gib != wanted["size_gib"] and disk.key not in grown:
+            way = "; grow_disks would let it grow" if disk.size_gib < wanted["size_gib"] else ""
+            sentences.append(
+                f"{disk.name} has {disk.options['size']}, not {wanted['size_gib']}G as declared; it was left so{way}"
+            )
+    return sentences
+
+
+def _disks(params: Mapping[str, t.Any], guest: Guest) -> list[Disk]:
+    found = []
+    if params.get("rootfs") and "rootfs" in guest.config:
+        options = properties.parse(str(guest.config["rootfs"]), "volume")
+        found.append(Disk("rootfs", "rootfs", options, params["rootfs"]))
     for mount in params.get("mounts") or []:
         for key, value in devices.numbered(guest.declared, "mp").items():
             if devices.mount_path(value) == mount["path"]:
-                sentences += _disk_differences(f"{key} ({mount['path']})", value, mount)
-    return sentences
-
-
-def _disk_differences(name: str, value: str, declared: Mapping[str, t.Any]) -> list[str]:
-    options = properties.parse(value, "volume")
-    sentences = []
-    storage = options.get("volume", "").partition(":")[0]
-    if storage != declared["storage"]:
-        sentences.append(f"{name} is on '{storage}', not on '{declared['storage']}' as declared; it was left there")
-    if "size" in options and properties.gibibytes(options["size"]) != declared["size_gib"]:
-        sentences.append(f"{name} has {options['size']}, not {declared['size_gib']}G as declared; it was left so")
-    return sentences
+                found.append(Disk(key, f"{key} ({mount['path']})", properties.parse(value, "volume"), mount))
+    return found
 
 
 def _given(options: Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -38,6 +38,10 @@ class Guest:
         return self.status == "running"
 
     @property
+    def template(self) -> bool:
+        return properties.truth(self.config.get("template", 0))
+
+    @property
     def unprivileged(self) -> bool:
         return properties.truth(self.config.get("unprivileged", 0))
 
@@ -47,6 +51,7 @@ class Guest:
             "vmid": self.vmid,
             "node": self.node,
             "status": self.status,
+            "template": self.template,
             "hostname": self.config.get("hostname"),
             "config": dict(self.config),
             "devices": devices.as_facts(self.config),

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 from ..errors import cannot
-from . import api, guest
+from ..findings import finding
+from . import api, guest, tasks
 from .client import ApiError, doing
 
 if t.TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .client import Client
 
 
@@ -39,10 +43,35 @@ def read(client: Client, node: str, vmid: int) -> guest.Guest:
     other trouble.
     """
     row = next((row for row in api.containers(client, node) if int(row["vmid"]) == vmid), None)
-    if row is None:
-        return guest.Guest(vmid, node)
+    return guest.Guest(vmid, node) if row is None else described(client, node, vmid, row)
+
+
+def described(client: Client, node: str, vmid: int, row: Mapping[str, t.Any]) -> guest.Guest:
+    """A guest of which the row in the node's list, or ``status/current``, is known, in two calls. Raises ApiError."""
     config = api.config(client, node, vmid)
     return guest.from_answers(vmid, node, row, config, api.pending(client, node, vmid))
+
+
+def unlocked(client: Client, verb: str, found: guest.Guest, timeout_seconds: float) -> guest.Guest:
+    """Wait for the lock of a task that is at work on the guest (creation of a run before, a backup, a snapshot).
+
+    Returns the guest as it is then. Raises SlipwayError ("Cannot <verb> ...") where the lock stays.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    subject = f"container '{found.vmid}'"
+    while found.lock:
+        if time.monotonic() >= deadline:
+            raise cannot(
+                verb,
+                subject,
+                found.node,
+                f"it is locked ({found.lock})",
+                f"Wait for the task that holds it; if none runs any more, run 'pct unlock {found.vmid}' on the node",
+                [finding("PVE_GUEST_LOCKED", subject, f"lock: {found.lock}")],
+            )
+        time.sleep(tasks.LONGEST_PAUSE_SECONDS)
+        found = find(client, found.node, found.vmid)
+    return found
 
 
 def holder(client: Client, vmid: int) -> str | None:

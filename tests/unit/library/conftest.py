@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 from urllib.parse import parse_qsl, urlsplit
 
@@ -48,11 +49,20 @@ class Proxmox:
         ]
         self.templates = ["local:vztmpl/debian-13.tar.zst"]
         self.bridges = ["vmbr0"]
+        # What disks cannot do: (vmid, snapshot, clone or copy).
+        self.unable: set[tuple[int, str]] = set()
         self.machine = {"memory": {"total": 2**40}, "swap": {"total": 2**33}, "cpuinfo": {"cpus": 64}}
 
     def guest(self, vmid: int, status: str = "stopped", pending: list[t.Any] | None = None, **config: t.Any) -> None:
         config = {"memory": 512, "swap": 512, "unprivileged": 1, **config}
-        self.guests[vmid] = {"status": status, "config": config, "pending": pending or []}
+        self.guests[vmid] = {"status": status, "config": config, "pending": pending or [], "snapshots": []}
+
+    def snapshot(self, vmid: int, name: str, time: int, description: str = "", **config: t.Any) -> None:
+        """A snapshot of a guest, the child of the one before it, with its configuration of that time."""
+        snapshots = self.guests[vmid]["snapshots"]
+        parent = {"parent": snapshots[-1]["name"]} if snapshots else {}
+        row = {"name": name, "snaptime": time, "description": description, **parent}
+        snapshots.append({**row, "config": {**self.guests[vmid]["config"], **config}})
 
     @property
     def writes(self) -> list[tuple[str, str, dict[str, str]]]:
@@ -89,7 +99,10 @@ class Proxmox:
             return self._of_node(parts[2:])
         if parts == ["nodes", "node1", "lxc"]:
             if method == "GET":
-                return [{"vmid": str(vmid), "status": guest["status"]} for vmid, guest in self.guests.items()]
+                return [
+                    {"vmid": str(vmid), "status": guest["status"], "template": guest["config"].get("template", "")}
+                    for vmid, guest in self.guests.items()
+                ]
             hidden = ("vmid", "ostemplate", "storage", "ssh-public-keys")
             self.guest(int(arguments["vmid"]), **{k: v for k, v in arguments.items() if k not in hidden})
             return UPID.format("vzcreate", arguments["vmid"])
@@ -120,11 +133,57 @@ class Proxmox:
                 guest["config"].pop(key, None)
             guest["config"].update(arguments)
             return None
+        if parts and parts[0] in ("feature", "clone", "template", "resize", "interfaces", "snapshot"):
+            return getattr(self, f"_{parts[0]}")(method, vmid, parts[1:], arguments)
         if method == "DELETE":
             del self.guests[vmid]
             return UPID.format("vzdestroy", vmid)
         guest["status"] = "running" if parts[1] in ("start", "reboot") else "stopped"
         return UPID.format(f"vz{parts[1]}", vmid)
+
+    def _feature(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
+        return {"hasFeature": 0 if (vmid, arguments["feature"]) in self.unable else 1}
+
+    def _clone(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
+        config = {key: value for key, value in self.guests[vmid]["config"].items() if key != "template"}
+        for key in [key for key in config if key.startswith("net")]:
+            config[key] = re.sub(r"hwaddr=[^,]*", "hwaddr=BC:24:11:C1:0E:00", config[key])
+        self.guest(int(arguments["newid"]), **{**config, "hostname": arguments["hostname"]})
+        return UPID.format("vzclone", vmid)
+
+    def _template(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> None:
+        self.guests[vmid]["config"]["template"] = 1
+
+    def _resize(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
+        config = self.guests[vmid]["config"]
+        config[arguments["disk"]] = re.sub(r"size=\w+", f"size={arguments['size']}", config[arguments["disk"]])
+        return UPID.format("resize", vmid)
+
+    def _interfaces(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
+        return [
+            {"name": "lo", "hwaddr": "00:00:00:00:00:00", "inet": "127.0.0.1/8"},
+            {"name": "eth0", "hwaddr": "bc:24:11:00:00:01", "inet": "192.0.2.21/24", "inet6": "2001:db8::1/64"},
+        ]
+
+    def _snapshot(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
+        guest = self.guests[vmid]
+        if not parts and method == "GET":
+            rows = [{key: value for key, value in row.items() if key != "config"} for row in guest["snapshots"]]
+            return [*rows, {"name": "current", "description": "You are here!"}]
+        if not parts:
+            self.snapshot(vmid, arguments["snapname"], 2**31, arguments.get("description", ""))
+            return UPID.format("vzsnapshot", vmid)
+        row = next(row for row in guest["snapshots"] if row["name"] == parts[0])
+        if method == "DELETE":
+            guest["snapshots"].remove(row)
+            return UPID.format("vzdelsnapshot", vmid)
+        if parts[1] == "rollback":
+            guest |= {"status": "stopped", "config": dict(row["config"]), "pending": []}
+            return UPID.format("vzrollback", vmid)
+        if method == "GET":
+            return row["config"]
+        row["description"] = arguments["description"]
+        return None
 
 
 @pytest.fixture

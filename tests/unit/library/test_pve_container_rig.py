@@ -51,7 +51,8 @@ def test_time_and_faults_of_the_stage(run_module: Run, rig: Rig) -> None:
     assert run_module(pve_container, mine | {"state": "started"})["changed"]
     assert rig.containers.up == {101} and rig.clock.ahead - begun >= 20
     rig.fault("PUT */config", "slow", seconds=31)
-    assert "no answer came within 30 seconds" in run_module(pve_container, mine | {"cores": 8})["msg"]
+    # The answer comes too late, and what it would have said is looked up.
+    assert run_module(pve_container, mine | {"cores": 8})["changed"] and rig.clock.ahead - begun >= 51
     for fault in ("drop_before", "drop_after"):
         rig.fault("GET *", fault)
         assert run_module(pve_container, mine)["rc"] == 0
