@@ -94,6 +94,18 @@ CATALOGUE: dict[str, Fault] = {
         "A linked clone needs a template; bind and device mounts (mpN) rule out any clone: mount these by a raw line "
         "(pve_container_raw, lxc.mount.entry), which is copied with the configuration.",
     ),
+    "PVE_SNAPSHOT_UNSUPPORTED": Fault(
+        "fail",
+        "A disk or a mount of the guest cannot be part of a snapshot, so there is none of the guest.",
+        "Move the disk to a storage that can (ZFS, LVM-thin, Btrfs, Ceph RBD: pct move-volume), mount folders of the node by a "
+        "raw line (pve_container_raw, lxc.mount.entry) in place of mpN, or make a backup (vzdump) where it stays as it is.",
+        "BassT23/Proxmox#334",
+    ),
+    "PVE_SNAPSHOT_NOT_NEWEST": Fault(
+        "fail",
+        "There are newer snapshots, and ZFS rolls back to the newest one only.",
+        "Roll back to the newest one, or remove the newer ones first (pve_snapshot, state: absent), which loses them.",
+    ),
     "PVE_RAW_LINE_UNKNOWN": Fault(
         "fail",
         "Proxmox does not know a raw configuration line and would drop it at its next write.",

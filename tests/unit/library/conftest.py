@@ -122,7 +122,8 @@ class Proxmox:
     def _of_guest(self, method: str, vmid: int, parts: list[str], arguments: dict[str, str]) -> t.Any:
         guest = self.guests[vmid]
         if parts == ["config"] and method == "GET":
-            return {**guest["config"], "digest": "d1"}
+            rows = [row["config"] for row in guest["snapshots"] if row["name"] == arguments.get("snapshot")]
+            return {**(rows[0] if rows else guest["config"]), "digest": "d1"}
         if parts == ["pending"]:
             return [{"key": key, "value": value} for key, value in guest["config"].items()] + guest["pending"]
         if parts == ["status", "current"]:
@@ -180,8 +181,6 @@ class Proxmox:
         if parts[1] == "rollback":
             guest |= {"status": "stopped", "config": dict(row["config"]), "pending": []}
             return UPID.format("vzrollback", vmid)
-        if method == "GET":
-            return row["config"]
         row["description"] = arguments["description"]
         return None
 
