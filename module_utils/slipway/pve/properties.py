@@ -7,6 +7,7 @@ may stand without its name (the default key).
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 if t.TYPE_CHECKING:
@@ -29,6 +30,8 @@ BOOLEANS = frozenset(
         "shared",
     }
 )
+# Options that hold an address, with or without a prefix length.
+ADDRESSES = frozenset({"gw", "gw6", "ip", "ip6"})
 # Options that hold a list, in which order says nothing.
 LISTS = frozenset({"mount", "trunks"})
 
@@ -78,9 +81,28 @@ def comparable(options: Mapping[str, str], ignore: t.Collection[str] = ()) -> di
             result[name] = ";".join(sorted(item for item in value.split(";") if item))
         elif name == "hwaddr":
             result[name] = value.upper()
+        elif name in ADDRESSES:
+            result[name] = _address(value)
+        elif name == "size":
+            result[name] = _size(value)
         else:
             result[name] = value
     return result
+
+
+def _address(value: str) -> str:
+    """An address in the one spelling that it has most briefly; words such as dhcp as they are."""
+    try:
+        return str(ipaddress.ip_interface(value) if "/" in value else ipaddress.ip_address(value))
+    except ValueError:
+        return value.lower()
+
+
+def _size(value: str) -> str:
+    try:
+        return f"{gibibytes(value):g}G"
+    except ValueError:
+        return value
 
 
 def gibibytes(size: str) -> float:
