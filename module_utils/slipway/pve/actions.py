@@ -4,39 +4,18 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, field
 
 from ..errors import SlipwayError, cannot
 from ..findings import Finding, finding
 from . import api, clones, desired, devices, guest, lookup, ownership, permissions, power, properties, tasks
 from .client import DONE, Client, doing
+from .outcome import Outcome
 from .plan import Plan, plan
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .client import Worked
-
-
-@dataclass
-class Outcome:
-    """What was done, gathered on the way; becomes the module's result."""
-
-    changed: bool = False
-    before: dict[str, t.Any] = field(default_factory=dict)
-    after: dict[str, t.Any] = field(default_factory=dict)
-    task: str | None = None
-    deferred: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    # Keys that check mode says would wait for a restart.
-    foretold: list[str] = field(default_factory=list)
-
-    def note(self, before: Mapping[str, t.Any], after: Mapping[str, t.Any]) -> None:
-        """Record a change, for ``changed`` and the diff."""
-        self.changed = True
-        self.before = {**before, **self.before}
-        self.after.update(after)
 
 
 class Container:
@@ -228,7 +207,8 @@ class Container:
             return
         with self._doing("destroy"):
             if self.guest.running:
-                self._note_task(power.stop(self.client, self.node, self.vmid, self.params["timeout_seconds"]))
+                stopped = power.stop(self.client, self.node, self.vmid, self.params["timeout_seconds"])
+                self.outcome.note_task(stopped, self._name)
             purge = bool(self.params.get("purge"))
             worked = self._look_up("vzdestroy", lambda: not self._is_there())
             self._run(lambda: api.destroy(self.client, self.node, self.vmid, purge, worked))
@@ -251,7 +231,7 @@ class Container:
             work = power.reboot
         with self._doing({"started": "start", "restarted": "restart", "stopped": "stop"}[state]):
             done = work(self.client, self.node, self.vmid, self.params["timeout_seconds"])
-        self._note_task(done.task)
+        self.outcome.note_task(done.task, self._name)
         self.outcome.findings += done.findings
         self.stale, self.row = True, done.row
 
@@ -259,6 +239,8 @@ class Container:
         if self.guest.template:
             return
         self.outcome.note({"template": 0}, {"template": 1})
+        if self.foreseen:
+            self.foreseen.config["template"] = 1
         if self.check_mode:
             return
         with self._doing("make a template of"):
@@ -271,13 +253,7 @@ class Container:
         self.stale = True
 
     def _run(self, send: t.Callable[[], t.Any]) -> None:
-        self._note_task(tasks.run(self.client, send, self.params["timeout_seconds"]))
-
-    def _note_task(self, task: tasks.Task) -> None:
-        self.outcome.task = task.upid
-        if task.exit_status != "OK":
-            detail = "\n".join(task.warnings) or task.exit_status
-            self.outcome.findings.append(finding("PVE_TASK_WARNINGS", self._name, detail))
+        self.outcome.note_task(tasks.run(self.client, send, self.params["timeout_seconds"]), self._name)
 
     # --- what was done, where the answer was lost ---
 
@@ -382,15 +358,12 @@ class Container:
         shown = self.foreseen if self.foreseen and not self.guest.exists else self.guest
         pending = sorted({*self.guest.pending, *outcome.foretold})
         return {
-            "changed": outcome.changed,
-            "diff": {"before": outcome.before, "after": outcome.after},
+            **outcome.told(),
             "container": shown.facts(),
             "pending": pending,
             "restart_required": self.guest.running and bool(pending),
-            "task": outcome.task,
             "deferred": outcome.deferred,
             "unmanaged": ownership.unmanaged(self.guest, self._device_paths),
-            "findings": [item.as_dict() for item in outcome.findings],
             "warnings": outcome.warnings,
         }
 

@@ -9,6 +9,7 @@ from ..errors import SlipwayError, cannot
 from ..findings import Finding, finding
 from . import api, lookup, power, snapshots, tasks
 from .client import ApiError, Client, doing
+from .outcome import Outcome
 
 if t.TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,11 +28,7 @@ class Snapshots:
         self.node: str = params["node"]
         self.name: str = params["name"]
         self.prefix: str = params.get("keep_prefix") or ""
-        self.changed = False
-        self.task: str | None = None
-        self.findings: list[Finding] = []
-        self.before: dict[str, t.Any] = {}
-        self.after: dict[str, t.Any] = {}
+        self.outcome = Outcome()
         self.guest = lookup.find(client, self.node, self.vmid)
         self.there: list[snapshots.Snapshot] = []
 
@@ -52,18 +49,14 @@ class Snapshots:
             self.guest = lookup.unlocked(self.client, "change", self.guest, self.params["timeout_seconds"])
         self._read()
         {"present": self._present, "absent": self._absent, "rolled_back": self._roll_back}[state]()
-        if self.changed and not self.check_mode:
+        if self.outcome.changed and not self.check_mode:
             self._read()
         return self._result()
 
     def _without_guest(self, state: str) -> None:
         if state == "present" and self.check_mode:
             # The guest would be made by a task before this one.
-            self.changed, self.before, self.after = (
-                True,
-                {"snapshots": {}},
-                {"snapshots": {self.name: self._description}},
-            )
+            self.outcome.note({"snapshots": {}}, {"snapshots": {self.name: self._description}})
         elif state != "absent":
             raise self._cannot("find", "it does not exist", "Make the container first, or correct node and vmid")
 
@@ -96,7 +89,8 @@ class Snapshots:
         if self.params.get("keep") is not None:
             gone = snapshots.old(self.there, self.name, self.params["keep"], self.prefix)
         wanted = {name: text for name, text in wanted.items() if name not in [one.name for one in gone]}
-        self._note({"snapshots": told}, {"snapshots": wanted})
+        if wanted != told:
+            self.outcome.note({"snapshots": told}, {"snapshots": wanted})
         if self.check_mode:
             return
         if existing is None:
@@ -116,7 +110,7 @@ class Snapshots:
         if self._existing is None:
             return
         told = {one.name: one.description for one in self.there}
-        self._note({"snapshots": told}, {"snapshots": {name: told[name] for name in told if name != self.name}})
+        self.outcome.note({"snapshots": told}, {"snapshots": {name: told[name] for name in told if name != self.name}})
         if not self.check_mode:
             self._remove(self.name)
 
@@ -133,10 +127,9 @@ class Snapshots:
         starts = self.params["start"] if self.params.get("start") is not None else self.guest.running
         if self.guest.pending:
             before["pending"], after["pending"] = list(self.guest.pending), []
-        self._note({"status": self.guest.status, **before}, {"status": "running" if starts else "stopped", **after})
-        # Also where the configuration is the same: what is on the disks is not known.
-        self.changed = True
-        self.after["snapshot"] = self.name
+        # A change also where the configuration is the same: what is on the disks is not known.
+        after = {"status": "running" if starts else "stopped", **after, "snapshot": self.name}
+        self.outcome.note({"status": self.guest.status, **before}, after)
         if self.check_mode:
             return
         # One that was done is done again, unless it is still at work: it comes to the same.
@@ -145,8 +138,8 @@ class Snapshots:
         if starts:
             with doing("start", f"container '{self.vmid}'", self.node):
                 done = power.start(self.client, self.node, self.vmid, self.params["timeout_seconds"])
-            self.task = done.task.upid
-            self.findings += done.findings
+            self.outcome.note_task(done.task, f"container '{self.vmid}'")
+            self.outcome.findings += done.findings
         self.guest = lookup.find(self.client, self.node, self.vmid)
 
     # --- writing ---
@@ -164,15 +157,7 @@ class Snapshots:
     def _do(self, verb: str, call: t.Callable[[], t.Any], name: str | None = None) -> None:
         with self._doing(verb, name):
             task = tasks.run(self.client, call, self.params["timeout_seconds"])
-        self.task = task.upid
-        if task.exit_status != "OK":
-            detail = "\n".join(task.warnings) or task.exit_status
-            self.findings.append(finding("PVE_TASK_WARNINGS", self._subject(name), detail))
-
-    def _note(self, before: dict[str, t.Any], after: dict[str, t.Any]) -> None:
-        if before != after:
-            self.changed = True
-            self.before, self.after = before, after
+        self.outcome.note_task(task, self._subject(name))
 
     # --- what cannot be ---
 
@@ -225,14 +210,8 @@ class Snapshots:
     # --- telling ---
 
     def _result(self) -> dict[str, t.Any]:
-        return {
-            "changed": self.changed,
-            "diff": {"before": self.before, "after": self.after},
-            "snapshots": [one.as_dict() for one in self.there],
-            "status": self.guest.status,
-            "task": self.task,
-            "findings": [item.as_dict() for item in self.findings],
-        }
+        snapshots_now = [one.as_dict() for one in self.there]
+        return {**self.outcome.told(), "snapshots": snapshots_now, "status": self.guest.status}
 
     def _subject(self, name: str | None = None) -> str:
         return f"snapshot '{name or self.name}' of container '{self.vmid}'"
