@@ -266,7 +266,7 @@ class Container:
     def _remaining(self, owned: ownership.Devices) -> Plan:
         """What is still to be changed, by what the guest is now."""
         self.guest = lookup.read(self.client, self.node, self.vmid)
-        return self._changes(owned)
+        return self._changes(owned).without(self.outcome.deferred)
 
     def _growth_now(self) -> list[desired.Disk]:
         self.guest = lookup.read(self.client, self.node, self.vmid)

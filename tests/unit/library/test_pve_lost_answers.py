@@ -52,3 +52,11 @@ def test_it_is_done_once(run_module: Run, rig: Rig, name: str, identity: dict[st
         assert not run_module(module, identity | HERE | options)["changed"]
     if module is pve_container and options.get("state") not in ("absent", "template"):
         assert rig.containers.up == ({101} if options.get("state") in ("started", "restarted") else set())
+
+
+def test_what_is_left_to_root_is_no_reason_to_send_again(run_module: Run, rig: Rig) -> None:
+    rig.guest(101)
+    rig.fault("PUT */config", "drop_after")
+    options = {"cores": 7, "devices": [{"path": "/dev/nvidia0"}], "defer_root_only": True}
+    result = run_module(pve_container, AS_TOKEN | HERE | options)
+    assert result["rc"] == 0 and result["deferred"] == ["dev0"] and len(rig.writes) == 1
