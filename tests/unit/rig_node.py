@@ -386,6 +386,8 @@ def connected(node: Node, monkeypatch: pytest.MonkeyPatch) -> Rig:
     monkeypatch.setattr(paramiko.SSHClient, "connect", lambda *args, **options: None)
     monkeypatch.setattr(paramiko.SSHClient, "load_system_host_keys", lambda *args: None)
     monkeypatch.setattr(paramiko.SSHClient, "get_transport", lambda client: Transport(rig))
+    # With no SSH configuration of whoever runs the tests.
+    monkeypatch.setenv("HOME", str(node.root / "root"))
     for name in ("HOST", "PORT", "USER", "PASSWORD", "TOKEN_ID", "TOKEN_SECRET", "VALIDATE_CERTS", "CA_PATH"):
         monkeypatch.delenv(f"PROXMOX_{name}", raising=False)
     return rig
