@@ -115,6 +115,7 @@ class Container:
         future = guest.Guest(self.vmid, self.node, "stopped", config, config)
         changes = self._permitted(plan(config, self._desired(future)), source.unprivileged, config)
         kept = {key: value for key, value in config.items() if key not in changes.delete}
+        kept |= {disk.key: disk.grown for disk in self._growth(future)}
         with self._doing("clone"):
             kind = "copy" if clones.is_full(source, clone) else "clone"
             if not api.feature(self.client, self.node, source.vmid, kind, source.snapshot):
@@ -145,7 +146,7 @@ class Container:
         """Set what differs, then let disks grow. ``noted``: that the guest is made is a change already."""
         owned = self._owned()
         changes = self._changes(owned)
-        if self.guest.lock and not self.check_mode and (changes or self._growth()):
+        if self.guest.lock and not self.check_mode and (changes or self._growth(self.guest)):
             self._wait_until_unlocked()
             changes = self._changes(owned)
         self.outcome.warnings += desired.unlike(self.params, self.guest)
@@ -156,7 +157,11 @@ class Container:
             self.outcome.foretold = changes.waits_for_restart() if self.guest.running else []
         else:
             self._write(changes, owned)
-        self._grow()
+        for disk in self._growth(self.guest):
+            if not noted:
+                self.outcome.note({disk.key: disk.value}, {disk.key: disk.grown})
+            if not self.check_mode:
+                self._grow(disk)
 
     def _write(self, changes: Plan, owned: ownership.Devices) -> None:
         if changes:
@@ -176,22 +181,17 @@ class Container:
         with self._doing("keep the record of"):
             owned.settle()
 
-    def _growth(self) -> list[desired.Disk]:
-        return desired.growth(self.params, self.guest) if self.params.get("grow_disks") else []
+    def _growth(self, of: guest.Guest) -> list[desired.Disk]:
+        return desired.growth(self.params, of) if self.params.get("grow_disks") else []
 
-    def _grow(self) -> None:
-        for disk in self._growth():
-            grown = properties.render({**disk.options, "size": f"{disk.declared['size_gib']}G"}, "volume")
-            self.outcome.note({disk.key: properties.render(disk.options, "volume")}, {disk.key: grown})
-            if not self.check_mode:
-                self._refresh()
-                with self._doing(f"grow {disk.name} of"):
-                    self._resize(disk.key, disk.declared["size_gib"], self.guest.digest)
-                self.stale = True
-
-    def _resize(self, key: str, size_gib: int, digest: str | None) -> None:
-        worked = self._look_up("resize", lambda: key not in [disk.key for disk in self._growth_now()])
-        self._run(lambda: api.resize(self.client, self.node, self.vmid, key, size_gib, digest, worked))
+    def _grow(self, disk: desired.Disk) -> None:
+        self._refresh()
+        digest = self.guest.digest
+        worked = self._look_up("resize", lambda: disk.key not in [left.key for left in self._growth_now()])
+        size_gib = disk.declared["size_gib"]
+        with self._doing(f"grow {disk.name} of"):
+            self._run(lambda: api.resize(self.client, self.node, self.vmid, disk.key, size_gib, digest, worked))
+        self.stale = True
 
     def _destroy(self) -> None:
         if not self.check_mode:
@@ -270,7 +270,7 @@ class Container:
 
     def _growth_now(self) -> list[desired.Disk]:
         self.guest = lookup.read(self.client, self.node, self.vmid)
-        return self._growth()
+        return self._growth(self.guest)
 
     # --- deciding ---
 

@@ -81,6 +81,15 @@ class Disk(t.NamedTuple):
         """None where Proxmox does not tell it."""
         return properties.gibibytes(self.options["size"]) if "size" in self.options else None
 
+    @property
+    def value(self) -> str:
+        return properties.render(self.options, "volume")
+
+    @property
+    def grown(self) -> str:
+        """Its value when it has the declared size."""
+        return properties.render({**self.options, "size": f"{self.declared['size_gib']}G"}, "volume")
+
 
 def growth(params: Mapping[str, t.Any], guest: Guest) -> list[Disk]:
     """The disks that are smaller than declared: Proxmox can grow a disk, never shrink or move it by a setting."""

@@ -100,6 +100,17 @@ def test_from_a_template_to_a_guest(run_module: Run, rig: Rig, api: dict[str, t.
     assert not run_module(pve_container, clone)["changed"]
 
 
+def test_a_clone_can_be_larger_than_its_source(run_module: Run, rig: Rig, api: dict[str, t.Any]) -> None:
+    disk = {"storage": "local-zfs", "size_gib": 8}
+    run_module(pve_container, api | {"node": "node1", "vmid": 900, "ostemplate": TEMPLATE, "rootfs": disk})
+    clone = api | HERE | {"clone": {"vmid": 900}, "rootfs": disk | {"size_gib": 12}, "grow_disks": True, "cores": 2}
+    foretold = run_module(pve_container, clone, check=True)
+    made = run_module(pve_container, clone)
+    assert made["rc"] == 0 and "size=12G" in rig.node.load(101)["rootfs"], made
+    assert made["diff"] == foretold["diff"] and "size=12G" in made["diff"]["after"]["rootfs"]
+    assert not run_module(pve_container, clone)["changed"]
+
+
 def test_disks_grow(run_module: Run, rig: Rig, api: dict[str, t.Any]) -> None:
     rig.guest(101, run=True)
     grow = api | HERE | {"rootfs": {"storage": "local-zfs", "size_gib": 16}, "grow_disks": True}
