@@ -10,7 +10,7 @@ DOCUMENTATION = r"""
 ---
 module: pve_container_info
 short_description: The containers of Proxmox VE as they are
-version_added: "0.3.0"
+version_added: "0.1.0"
 description:
   - Reads containers through the API of Proxmox VE, one, those of a node, or those of a cluster. Changes nothing.
   - Configuration is told as it is in force; what waits for a restart is told beside it. The nodes themselves are asked, not

@@ -10,7 +10,7 @@ DOCUMENTATION = r"""
 ---
 module: pve_snapshot
 short_description: Snapshots of a container of Proxmox VE
-version_added: "0.3.0"
+version_added: "0.1.0"
 description:
   - Makes and removes snapshots of a container, and rolls the container back to one, through the API of Proxmox VE.
   - Asks Proxmox first whether every disk of the container can be part of a snapshot. Where one cannot, nothing is made, and
