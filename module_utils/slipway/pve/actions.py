@@ -250,6 +250,10 @@ class Container:
                 self.vmid,
                 lambda: DONE if lookup.read(self.client, self.node, self.vmid).template else None,
             )
+            # The call answers before the task behind it has done the work, and without its UPID.
+            for row in api.tasks_of_guest(self.client, self.node, self.vmid, "vztemplate")[:1]:
+                task = tasks.wait(self.client, row["upid"], self.params["timeout_seconds"])
+                self.outcome.note_task(task, self._name)
         self.stale = True
 
     def _run(self, send: t.Callable[[], t.Any]) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 
 from ..errors import SlipwayError, cannot
@@ -75,6 +76,8 @@ class Snapshots:
     # --- states ---
 
     def _present(self) -> None:
+        if self._existing is None and not self.check_mode:
+            self._wait_for_others()
         existing = self._existing
         told = {one.name: one.description for one in self.there}
         wanted = dict(told)
@@ -105,6 +108,16 @@ class Snapshots:
         # Last: as long as there is no new one, the old ones are needed.
         for one in gone:
             self._remove(one.name)
+
+    def _wait_for_others(self) -> None:
+        """A task of a run that did not wait for it may be about to make this one, and has locked nothing yet."""
+        with self._doing("make"):
+            upid = tasks.at_work(self.client, self.node, self.vmid, "vzsnapshot")
+            if upid is None:
+                return
+            with contextlib.suppress(tasks.TaskFailed):  # then there is none, and it is made now
+                self.task = tasks.wait(self.client, upid, self.params["timeout_seconds"]).upid
+        self._read()
 
     def _absent(self) -> None:
         if self._existing is None:
