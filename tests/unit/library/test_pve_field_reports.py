@@ -8,7 +8,9 @@ last part has the ten situations of the appendix in which the existing module wa
 from __future__ import annotations
 
 import json
+import re
 import typing as t
+from pathlib import Path
 
 import pytest
 from ansible.modules import pve_container, pve_snapshot
@@ -236,16 +238,38 @@ def test_report_cp_55_cp_233_both_limits_of_time_can_be_set(run_module: Run, rig
 
 # --- the ten situations ---
 
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (Path(__file__).parents[3] / "docs" / "guests.md").read_text().splitlines()
+    if line.startswith("| ") and not line.startswith("| situation")
+]
+
+
+def as_in_the_docs(number: int, result: dict[str, t.Any]) -> None:
+    """What came of a situation is what its row of docs/guests.md says: the outcome, and each word in code marks."""
+    _situation, outcome, words = ROWS[number - 1]
+    assert outcome == ("failed" if result["rc"] else "changed" if result["changed"] else "ok")
+    before, after = (result.get("diff", {}).get(side, {}) for side in ("before", "after"))
+    diff = "\n".join(
+        f"{key}: {before.get(key, 'not set')} -> {after.get(key, 'not set')}" for key in {**before, **after}
+    )
+    for quoted in re.findall("`([^`]+)`", words):
+        assert quoted in f"{diff}\n{result.get('msg', '')}"
+
+
+def test_the_docs_have_the_ten_situations() -> None:
+    assert len(ROWS) == 10
+
 
 def test_situation_01_nothing_to_change(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101, f"net0: {NET}", "hostname: infer1")
-    assert not good(run_module(pve_container, api | HERE | {"hostname": "infer1"} | DECLARED_NET))["changed"]
-    assert rig.writes == []
+    as_in_the_docs(1, run_module(pve_container, api | HERE | {"hostname": "infer1"} | DECLARED_NET))
+    assert rig.writes == [] and len(rig.calls) == 3
 
 
 def test_situation_02_an_option_of_a_network_is_taken_away(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101, f"net0: {NET},firewall=1")
-    assert good(run_module(pve_container, api | HERE | DECLARED_NET))["changed"]
+    as_in_the_docs(2, run_module(pve_container, api | HERE | DECLARED_NET))
     content = rig.node.load(101)
     assert "firewall" not in content["net0"] and "hwaddr=BC:24:11:00:00:01" in content["net0"]
     assert not good(run_module(pve_container, api | HERE | DECLARED_NET))["changed"]
@@ -253,48 +277,51 @@ def test_situation_02_an_option_of_a_network_is_taken_away(run_module: Run, rig:
 
 def test_situation_03_a_feature_is_taken_away(run_module: Run, rig: Rig) -> None:
     rig.guest(101, "features: keyctl=1,nesting=1")
-    assert good(run_module(pve_container, AS_ROOT | HERE | {"features": {"nesting": True}}))["changed"]
+    as_in_the_docs(3, run_module(pve_container, AS_ROOT | HERE | {"features": {"nesting": True}}))
     assert rig.node.load(101)["features"] == "nesting=1"
 
 
 def test_situation_04_what_is_not_there_is_not_deleted(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101)
     nothing = {"devices": [], "startup": "", "features": {}, "tags": [], "description": "", "cores": 0}
-    assert not good(run_module(pve_container, api | HERE | nothing))["changed"] and rig.writes == []
+    as_in_the_docs(4, run_module(pve_container, api | HERE | nothing))
+    assert rig.writes == []
 
 
 def test_situation_05_a_description_is_the_same_with_its_newline(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101)
     assert good(run_module(pve_container, api | HERE | {"description": "x"}))["changed"]
-    assert not good(run_module(pve_container, api | HERE | {"description": "x"}))["changed"]
+    as_in_the_docs(5, run_module(pve_container, api | HERE | {"description": "x"}))
 
 
 def test_situation_06_a_start_fails_at_once(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101)
     rig.containers.breaks_on = "start"
     result = run_module(pve_container, api | HERE | {"state": "started"})
-    assert (
-        result["rc"] == 1 and "timeout" not in result["msg"] and "startup for container '101' failed" in result["msg"]
-    )
+    as_in_the_docs(6, result)
+    assert "timeout" not in result["msg"] and "the hook of a test fails" in result["msg"]
 
 
 def test_situation_07_absent_while_it_runs(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101, run=True)
     result = good(run_module(pve_container, api | HERE | {"state": "absent"}))
-    assert result["changed"] and result["container"]["status"] == "absent" and rig.node.vmids() == []
+    as_in_the_docs(7, result)
+    assert result["container"]["status"] == "absent" and rig.node.vmids() == []
 
 
 def test_situation_08_a_snapshot_in_check_mode(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101)
     result = good(run_module(pve_snapshot, api | HERE | {"name": "before"}, check=True))
-    assert result["changed"] and rig.writes == [] and result["diff"]["after"] == {"snapshots": {"before": ""}}
+    as_in_the_docs(8, result)
+    assert rig.writes == []
 
 
 def test_situation_09_the_task_of_a_snapshot_fails(run_module: Run, rig: Rig, api: t.Any) -> None:
     rig.guest(101)
     rig.fault("POST /nodes/node1/lxc/101/snapshot", "task_fails", message="zfs error: out of space")
     result = run_module(pve_snapshot, api | HERE | {"name": "before"})
-    assert result["rc"] == 1 and "zfs error: out of space" in result["msg"] and "timeout" not in result["msg"].lower()
+    as_in_the_docs(9, result)
+    assert "UPID:node1:" in result["msg"] and "timeout" not in result["msg"].lower()
 
 
 def test_situation_10_check_mode_tells_of_every_state(run_module: Run, rig: Rig, api: t.Any) -> None:
@@ -303,6 +330,7 @@ def test_situation_10_check_mode_tells_of_every_state(run_module: Run, rig: Rig,
         state: good(run_module(pve_container, api | HERE | {"state": state}, check=True))["changed"]
         for state in ("present", "started", "stopped", "restarted", "absent")
     }
+    as_in_the_docs(10, run_module(pve_container, api | HERE | {"state": "absent"}, check=True))
     assert rig.writes == []
     assert foretold == {"present": False, "started": False, "stopped": True, "restarted": True, "absent": True}
     new = good(run_module(pve_container, api | NEW | {"vmid": 102, "state": "template"}, check=True))
