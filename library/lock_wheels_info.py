@@ -15,6 +15,7 @@ description:
   - Lets C(uv) choose, for an interpreter of this machine, which file of each package of a lock it would install, and says where the index has it.
   - Only the index's pages are fetched. What another machine then fetches (M(wheel_cache)) is the same files, by their hashes.
 author: [Slipway contributors]
+extends_documentation_fragment: [slipway_source, slipway_source.ca_bundle]
 options:
   lock_content:
     description: The lock.
@@ -33,31 +34,6 @@ options:
     description: How long C(uv) may take.
     type: int
     default: 300
-  index:
-    description: Address of the package index, without a login. Not given, it is what C(uv) has by default or by the machine's settings.
-    type: str
-    default: ""
-  index_login:
-    description: C(user:password) for the index, percent-encoded as in an address.
-    type: str
-    default: ""
-  proxy:
-    description: Address of the proxy for HTTP and HTTPS, without a login.
-    type: str
-    default: ""
-  proxy_login:
-    description: C(user:password) for the proxy, percent-encoded as in an address.
-    type: str
-    default: ""
-  no_proxy:
-    description: Hosts, domains and networks that are reached without the proxy.
-    type: list
-    elements: str
-    default: []
-  ca_bundle:
-    description: File on the target with the CAs to trust, in the place of the system's.
-    type: str
-    default: ""
 attributes:
   check_mode:
     description: It reads only.

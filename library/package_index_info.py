@@ -15,6 +15,7 @@ description:
   - Asks the index for each package of a lock, by the way that C(python_stack) would take, and says what stands in the way.
   - Nothing is downloaded but the index's pages, and nothing is changed.
 author: [Slipway contributors]
+extends_documentation_fragment: [slipway_source]
 options:
   lock_content:
     description: The lock whose packages are looked up.
@@ -24,23 +25,6 @@ options:
     description: Address of the package index, without a login. Needed.
     type: str
     default: ""
-  index_login:
-    description: C(user:password) for the index, percent-encoded as in an address.
-    type: str
-    default: ""
-  proxy:
-    description: Address of the proxy for HTTP and HTTPS, without a login.
-    type: str
-    default: ""
-  proxy_login:
-    description: C(user:password) for the proxy, percent-encoded as in an address.
-    type: str
-    default: ""
-  no_proxy:
-    description: Hosts and domains that are reached without the proxy.
-    type: list
-    elements: str
-    default: []
   ca_content:
     description: The CAs to trust in the place of the system's, as the text of a file, so that it need not be on the machine yet.
     type: str

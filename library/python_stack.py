@@ -18,6 +18,7 @@ description:
   - A run that was killed is completed by the next one.
   - Packages that a person added are reported, and go when the environment is built the next time, for another lock or as a repair.
 author: [Slipway contributors]
+extends_documentation_fragment: [slipway_source, slipway_source.ca_bundle]
 options:
   venv:
     description: Folder of the environment. It is made where it will stay.
@@ -57,33 +58,8 @@ options:
     description: How long one call of C(uv) may take.
     type: int
     default: 1800
-  index:
-    description: Address of the package index, without a login. Not given, it is what C(uv) has by default or by the machine's settings.
-    type: str
-    default: ""
-  index_login:
-    description: C(user:password) for the index, percent-encoded as in an address.
-    type: str
-    default: ""
   wheels:
     description: Folder on the target with the wheels of the lock. Given, no network is used.
-    type: str
-    default: ""
-  proxy:
-    description: Address of the proxy for HTTP and HTTPS, without a login.
-    type: str
-    default: ""
-  proxy_login:
-    description: C(user:password) for the proxy, percent-encoded as in an address.
-    type: str
-    default: ""
-  no_proxy:
-    description: Hosts, domains and networks that are reached without the proxy.
-    type: list
-    elements: str
-    default: []
-  ca_bundle:
-    description: File on the target with the CAs to trust, in the place of the system's.
     type: str
     default: ""
 notes:

@@ -15,6 +15,7 @@ description:
   - Sees to it that wheels lie in a folder, each the file that its sha256 says. Others in the folder are left alone.
   - A file is put there whole or not at all, so that readers find none that is half written. Several runs on one machine wait for each other.
 author: [Slipway contributors]
+extends_documentation_fragment: [slipway_source, slipway_source.ca_bundle]
 options:
   path:
     description: The folder. It is made where it is not there; those who read it need not be able to write it.
@@ -52,27 +53,6 @@ options:
     default: 60
   index:
     description: Address of the package index, without a login. Its login goes to this server alone.
-    type: str
-    default: ""
-  index_login:
-    description: C(user:password) for the index, percent-encoded as in an address.
-    type: str
-    default: ""
-  proxy:
-    description: Address of the proxy for HTTP and HTTPS, without a login.
-    type: str
-    default: ""
-  proxy_login:
-    description: C(user:password) for the proxy, percent-encoded as in an address.
-    type: str
-    default: ""
-  no_proxy:
-    description: Hosts, domains and networks that are reached without the proxy.
-    type: list
-    elements: str
-    default: []
-  ca_bundle:
-    description: File on the target with the CAs to trust, in the place of the system's.
     type: str
     default: ""
 attributes:

@@ -16,6 +16,7 @@ description:
   - The wheel is fetched by C(uv), compared with its hash in the lock, and not installed. Several runs on one machine wait for each other.
   - What was downloaded when a run was killed is not fetched twice.
 author: [Slipway contributors]
+extends_documentation_fragment: [slipway_source, slipway_source.ca_bundle]
 options:
   path:
     description: The file to keep.
@@ -45,33 +46,8 @@ options:
     description: How long the download may take.
     type: int
     default: 7200
-  index:
-    description: Address of the package index, without a login. Not given, it is what C(uv) has by default or by the machine's settings.
-    type: str
-    default: ""
-  index_login:
-    description: C(user:password) for the index, percent-encoded as in an address.
-    type: str
-    default: ""
   wheels:
     description: Folder on the target with the wheel. Given, no network is used.
-    type: str
-    default: ""
-  proxy:
-    description: Address of the proxy for HTTP and HTTPS, without a login.
-    type: str
-    default: ""
-  proxy_login:
-    description: C(user:password) for the proxy, percent-encoded as in an address.
-    type: str
-    default: ""
-  no_proxy:
-    description: Hosts, domains and networks that are reached without the proxy.
-    type: list
-    elements: str
-    default: []
-  ca_bundle:
-    description: File on the target with the CAs to trust, in the place of the system's.
     type: str
     default: ""
 attributes:

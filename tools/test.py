@@ -88,6 +88,7 @@ def stage() -> None:
         ("module_utils", "module_utils"),
         ("action_plugins", "action"),
         ("callback_plugins", "callback"),
+        ("doc_fragments", "doc_fragments"),
     ):
         shutil.copytree(ROOT / source, STAGE / "plugins" / target)
 

@@ -7,7 +7,9 @@ The index's pages are those of the simple API (packaging.python.org, "Simple rep
 from __future__ import annotations
 
 import base64
+import contextlib
 import errno
+import ipaddress
 import re
 import socket
 import ssl
@@ -79,9 +81,21 @@ def request(address: str, login: str, accept: str = "*/*") -> urllib.request.Req
 
 
 def bypassed(host: str, no_proxy: t.Iterable[str]) -> bool:
-    """Whether a host is reached without the proxy: it is named, or below a domain that is named."""
+    """Whether a host is reached without the proxy: it is named, or below a domain or in a network that is named."""
+    no_proxy = list(no_proxy)
+    with contextlib.suppress(ValueError):  # a host with a name is in no network
+        address = ipaddress.ip_address(host.strip("[]"))
+        if any(address in network for network in map(_network, no_proxy) if network):
+            return True
     names = [name.lower().lstrip("*").lstrip(".") for name in no_proxy]
     return any(name and (host.lower() == name or host.lower().endswith(f".{name}")) for name in names)
+
+
+def _network(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(name, strict=False) if "/" in name else None
+    except ValueError:
+        return None
 
 
 def _ask(

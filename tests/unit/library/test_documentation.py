@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import typing as t
 from pathlib import Path
 
 import pytest
 import yaml
 
-MODULES = sorted(path.stem for path in (Path(__file__).parents[3] / "library").glob("*.py"))
+ROOT = Path(__file__).parents[3]
+MODULES = sorted(path.stem for path in (ROOT / "library").glob("*.py"))
 FACTS = ("type", "elements", "default", "required", "choices")
 
 
@@ -26,10 +28,21 @@ def told(options: dict[str, t.Any], inner: str) -> dict[str, t.Any]:
     return found
 
 
+def documentation(module: t.Any) -> dict[str, t.Any]:
+    """A module's documentation with that of the fragments that it extends."""
+    found = yaml.safe_load(module.DOCUMENTATION)
+    for name in found.get("extends_documentation_fragment", []):
+        file, _dot, section = name.partition(".")
+        fragment = runpy.run_path(str(ROOT / "doc_fragments" / f"{file}.py"))["ModuleDocFragment"]
+        inherited = yaml.safe_load(getattr(fragment, section.upper() or "DOCUMENTATION"))["options"]
+        found["options"] = {**inherited, **found["options"]}
+    return found
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_documented_options_are_those_of_the_module(name: str) -> None:
     module = importlib.import_module(f"ansible.modules.{name}")
-    documented = yaml.safe_load(module.DOCUMENTATION)
+    documented = documentation(module)
     assert documented["module"] == name
     assert told(documented["options"], "suboptions") == told(module.ARGUMENT_SPEC, "options")
 

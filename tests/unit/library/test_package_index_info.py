@@ -177,10 +177,13 @@ def test_no_network_is_not_an_index_that_is_down(error: OSError, fault: str, wor
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("mirror.example", True), ("a.mirror.example", True), ("badmirror.example", False), ("other.example", False)],
+    [
+        *(("mirror.example", True), ("a.mirror.example", True), ("badmirror.example", False), ("other.example", False)),
+        *(("198.51.100.7", True), ("198.51.101.7", False), ("[2001:db8::7]", True), ("2001:db9::7", False)),
+    ],
 )
 def test_what_is_reached_without_the_proxy(host: str, expected: bool) -> None:
-    assert index.bypassed(host, ["", ".mirror.example"]) is expected
+    assert index.bypassed(host, ["", ".mirror.example", "198.51.100.0/24", "2001:db8::/32", "no/network"]) is expected
 
 
 def test_a_lock_that_cannot_be_read(run_module: Run) -> None:
