@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Each target does its own set-up. `make` alone lists them.
-.PHONY: help demo rig test test-full lint unit molecule chaos-deploy docs lock clean
+.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract docs lock clean
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
@@ -33,6 +33,10 @@ chaos-deploy: ## a first deploy, killed at each of 20 moments (MOMENTS, SEED); t
 	@tools/setup system
 	@tools/setup python
 	@python tools/chaos.py deploy --moments $(or $(MOMENTS),20) --seed $(or $(SEED),1)
+
+pve-contract: ## the contract with Proxmox VE against a node of yours (NODE=my-node.yml); writes only where that names vmids
+	@tools/setup dev
+	@python tools/pve_contract.py "$(NODE)"
 
 docs: ## docs/findings.md from the catalogue, docs/breakages.md from the last run of the scenario repair
 	@tools/setup python
