@@ -296,7 +296,8 @@ def mount(mountpoint: Path) -> int:
 def main(behind: Path, mountpoint: Path) -> None:
     """Put the file system in front of the files that are at its mount point, which are then also to be seen ``behind``."""
     behind.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "--bind", mountpoint, behind], check=True)
+    # Private: else what is mounted in front of the files would also be mounted in front of them here.
+    subprocess.run(["mount", "--bind", "--make-private", mountpoint, behind], check=True)
     device = mount(mountpoint)
     # By force: a file that somebody holds open would keep it alive.
     signal.signal(signal.SIGTERM, lambda *_: subprocess.run(["umount", "--force", "--lazy", mountpoint], check=True))
