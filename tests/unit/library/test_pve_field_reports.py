@@ -38,6 +38,32 @@ def good(result: dict[str, t.Any]) -> dict[str, t.Any]:
 # --- the list of field reports ---
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["new", "there"])
+def test_report_08_remz1337_proxmox_8_a_device_that_is_not_there_is_named_before_the_guest_is_touched(
+    run_module: Run, rig: Rig, there: bool
+) -> None:
+    """A guest did not start, since /dev/nvidia-modeset was not there when it did."""
+    if there:
+        rig.guest(101, "memory: 512", run=True)
+    missing = {"devices": [{"path": "/dev/nvidia-modeset"}], "memory_mib": 1024}
+    result = run_module(pve_container, AS_ROOT | NEW | missing)
+    assert result["rc"] == 1 and "/dev/nvidia-modeset does not exist" in result["msg"]
+    if there:
+        assert rig.node.load(101)["memory"] == 512 and rig.containers.running(101)
+    else:
+        assert rig.node.vmids() == []
+
+
+def test_report_09_jammsen_7_no_device_number_is_written_down(run_module: Run, rig: Rig) -> None:
+    """Each new kernel changed the majors, and the guest's lines had the old ones."""
+    rig.guest(101)
+    good(run_module(pve_container, AS_ROOT | HERE | GPU | {"state": "started"}))
+    rig.containers.devices["/dev/nvidia0"] = 0xE900  # after a new kernel
+    good(run_module(pve_container, AS_ROOT | HERE | GPU | {"state": "restarted"}))
+    assert rig.file(101).count("dev0: ") == 1 and "cgroup2" not in rig.file(101) and "195" not in rig.file(101)
+    assert not good(run_module(pve_container, AS_ROOT | HERE | GPU | {"state": "started"}))["changed"]
+
+
 def test_report_21_bassT23_proxmox_334_no_silent_way_on_without_a_snapshot(
     run_module: Run, rig: Rig, api: t.Any
 ) -> None:
