@@ -10,6 +10,8 @@ import re
 import typing as t
 from dataclasses import dataclass
 
+from ..cmdline import parameters
+
 # "NVIDIA UNIX Open Kernel Module for x86_64  595.58.03  Release Build ..." and
 # "NVIDIA UNIX x86_64 Kernel Module  520.61.05  Thu Sep 29 ...": the word Open is the only difference that counts.
 _BANNER = re.compile(r"^NVRM version:\s+.*?(?P<open>\bOpen )?Kernel Module(?: for \S+)?\s+(?P<version>\d+(?:\.\d+)+)\b")
@@ -89,17 +91,8 @@ def boolean(text: str) -> bool | None:
 
 
 def command_line(text: str) -> list[tuple[str, str | None]]:
-    """Split ``/proc/cmdline`` into names and values in their order; a flag without ``=`` has the value ``None``.
-
-    Double quotes keep blanks together, as the kernel's own parser does; what follows ``--`` is for init and left out.
-    """
-    parameters: list[tuple[str, str | None]] = []
-    for word in re.findall(r'(?:[^\s"]|"[^"]*"?)+', text):
-        if word == "--":
-            break
-        name, separator, value = word.replace('"', "").partition("=")
-        parameters.append((name, value if separator else None))
-    return parameters
+    """Split ``/proc/cmdline`` into names and values in their order; a flag without ``=`` has the value ``None``."""
+    return [(one.name, one.value) for one in parameters.parse(text)]
 
 
 def bus_id(text: str) -> str:

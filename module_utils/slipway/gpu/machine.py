@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from . import cuda, devices, host, installed, modprobe, pci, secure_boot, userspace
+from . import place as place_of
 from .tree import Tree
 
 _PROC = "/proc/driver/nvidia"
@@ -33,7 +34,7 @@ def look(
     ``user`` is whom nodes are opened and CUDA is asked as. ``timeout_seconds`` is the limit for opening all nodes, and again for CUDA.
     """
     tree = Tree(root)
-    where = _place(Tree(root)) if place == "auto" else place
+    where = place_of.find(root) if place == "auto" else place
     proc_devices = tree.text("/proc/devices")
     majors = host.character_majors(proc_devices) if proc_devices is not None else None
     nodes = devices.nodes(tree, majors, timeout_seconds, user)
@@ -58,14 +59,6 @@ def look(
     if facts["cuda"]:
         _add_measured(facts["gpus"], facts["cuda"]["gpus"])
     return facts
-
-
-def _place(tree: Tree) -> str:
-    """``guest`` or ``node``. Its tree is its own: only root may read the init's environment, and that is no fault."""
-    environment = (tree.text("/proc/1/environ") or "").split("\0")
-    container = tree.exists("/run/systemd/container") or any(word.startswith("container=") for word in environment)
-    guest = host.is_guest(tree.text("/proc/self/uid_map"), container, proxmox=tree.exists("/etc/pve"))
-    return "guest" if guest else "node"
 
 
 def gpus(tree: Tree) -> list[dict[str, t.Any]]:
