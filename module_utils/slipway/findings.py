@@ -559,4 +559,17 @@ CATALOGUE: dict[str, Fault] = {
         "The speed could not be measured.",
         "The server must stream and count its tokens (stream_options.include_usage); read its log",
     ),
+    # --- Kernel command line ---
+    "KERNEL_CMDLINE_PENDING": Fault(
+        "warn",
+        "The running kernel was booted with other parameters than those that are declared.",
+        "Reboot the host when that suits (pve_host_allow_reboot); the parameters are in force from then on.",
+    ),
+    "KERNEL_CMDLINE_NOT_TAKEN": Fault(
+        "fail",
+        "The host was rebooted since its kernel parameters were written, and its kernel still does not have them.",
+        "See which disk and entry the firmware boots (efibootmgr -v, proxmox-boot-tool status): an EFI partition that is not "
+        "among those that are refreshed, or an entry chosen by hand at the boot menu, brings the old parameters.",
+        "lae/ansible-role-proxmox#292",
+    ),
 }
