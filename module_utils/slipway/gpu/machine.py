@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from . import cuda, devices, host, installed, modprobe, pci, secure_boot, userspace
+from . import cards, cuda, devices, host, installed, modprobe, secure_boot, userspace
 from . import place as place_of
 from .tree import Tree
 
@@ -39,7 +39,7 @@ def look(
     majors = host.character_majors(proc_devices) if proc_devices is not None else None
     nodes = devices.nodes(tree, majors, timeout_seconds, user)
     cmdline = (tree.text("/proc/cmdline") or "").strip()
-    known = gpus(tree)
+    known = cards.look(tree)
     present = {node["path"] for node in nodes}
     secure = secure_boot.is_on(tree) if where == "node" else None
     facts: dict[str, t.Any] = {
@@ -59,31 +59,6 @@ def look(
     if facts["cuda"]:
         _add_measured(facts["gpus"], facts["cuda"]["gpus"])
     return facts
-
-
-def gpus(tree: Tree) -> list[dict[str, t.Any]]:
-    """GPUs of the PCI bus and of the driver's list; ``minor`` is ``None`` where the driver does not have the GPU."""
-    information = {}
-    for name in tree.names(f"{_PROC}/gpus") or []:
-        text = tree.text(f"{_PROC}/gpus/{name}/information")
-        information[name.lower()] = host.gpu_information(text or "")
-    found = []
-    for address in sorted({*information, *(pci.gpu_bus_ids(tree) or [])}):
-        told = information.get(address) or host.gpu_information("")
-        minor = told.pop("minor")
-        found.append(
-            {
-                "bus_id": address,
-                "minor": minor,
-                "device": f"/dev/nvidia{minor}" if minor is not None else None,
-                **told,
-                "driven": address in information,
-                **pci.gpu(tree, address),
-                "memory_mib": None,
-                "sm": None,
-            }
-        )
-    return found
 
 
 def _driver(tree: Tree) -> dict[str, t.Any]:

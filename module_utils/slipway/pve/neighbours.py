@@ -12,12 +12,12 @@ from pathlib import Path
 from .. import files
 from ..errors import cannot, here
 from ..findings import finding
-from ..gpu import host, machine
+from ..gpu import cards, host
 from ..gpu.tree import Tree
 from . import claims, conf, node, record
 
 if t.TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 # The names that NVIDIA's driver gives its GPUs' major in /proc/devices, before release 545 and since.
 _MAJORS = ("nvidia", "nvidia-frontend")
@@ -44,11 +44,15 @@ def look(root: Path) -> Node:
             f"{root / 'etc/pve/lxc'} does not exist",
             "Run this on a Proxmox VE node, with its cluster file system mounted (systemctl status pve-cluster)",
         )
-    gpus = machine.gpus(Tree(str(root)))
-    hardware = claims.Hardware(
-        gpus={gpu["bus_id"]: gpu["minor"] for gpu in gpus}, major=_major(root), mappings=_mappings(root)
-    )
-    return Node(list(_guests(root, hardware)), gpus, hardware, _memory_mib(root))
+    gpus = cards.look(Tree(str(root)))
+    known = hardware(root, gpus)
+    return Node(list(guests(root, known)), gpus, known, _memory_mib(root))
+
+
+def hardware(root: Path, gpus: Sequence[Mapping[str, t.Any]]) -> claims.Hardware:
+    """What claims on these GPUs are translated with."""
+    minors = {gpu["bus_id"]: gpu["minor"] for gpu in gpus}
+    return claims.Hardware(gpus=minors, major=_major(root), mappings=_mappings(root))
 
 
 def wait_for_creation(place: node.Place, timeout_seconds: float) -> None:
@@ -74,9 +78,13 @@ def is_ours(place: node.Place) -> bool:
     return bool(record.read(place.record, node.identity(place, _text(place.config))))
 
 
-def _guests(root: Path, hardware: claims.Hardware) -> Iterator[claims.Guest]:
+def guests(
+    root: Path, hardware: claims.Hardware, kinds: Collection[str] = (claims.CONTAINER, claims.MACHINE)
+) -> Iterator[claims.Guest]:
+    """The node's guests of these kinds."""
     # These links are this node's own folders: guests of other nodes are not in them. One without VMs may lack the second.
-    for folder, kind in (("lxc", claims.CONTAINER), ("qemu-server", claims.MACHINE)):
+    folders = {claims.CONTAINER: "lxc", claims.MACHINE: "qemu-server"}
+    for folder, kind in ((folders[kind], kind) for kind in kinds):
         for path in sorted((root / "etc/pve" / folder).glob("[0-9]*.conf")):
             vmid = int(path.stem)
             running = (

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The GPUs of a machine: those of the PCI bus and those of the driver's list, as one."""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import host, pci
+from .tree import Tree
+
+_GPUS = "/proc/driver/nvidia/gpus"
+
+
+def look(tree: Tree) -> list[dict[str, t.Any]]:
+    """GPUs of the PCI bus and of the driver's list; ``minor`` is ``None`` where the driver does not have the GPU."""
+    information = {}
+    for name in tree.names(f"{_GPUS}") or []:
+        text = tree.text(f"{_GPUS}/{name}/information")
+        information[name.lower()] = host.gpu_information(text or "")
+    found = []
+    for address in sorted({*information, *(pci.gpu_bus_ids(tree) or [])}):
+        told = information.get(address) or host.gpu_information("")
+        minor = told.pop("minor")
+        found.append(
+            {
+                "bus_id": address,
+                "minor": minor,
+                "device": f"/dev/nvidia{minor}" if minor is not None else None,
+                **told,
+                "driven": address in information,
+                **pci.gpu(tree, address),
+                "memory_mib": None,
+                "sm": None,
+            }
+        )
+    return found
