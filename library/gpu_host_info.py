@@ -14,6 +14,9 @@ version_added: "0.1.0"
 description:
   - Tells which NVIDIA GPUs are here, whether the driver's kernel part and user part fit each other, whether the device
     nodes lead to the loaded driver and can be opened, and whether C(nvidia_uvm) has HMM off, now and at the next load.
+  - On a node it also tells what lies between the GPUs. Every link from the root port down with speed and width, what ACS and
+    IOMMU do to traffic between GPUs, BAR1, errors in the kernel log, virtual machines that have a GPU, and parameters of modules
+    that wait for the next load.
   - Reads C(/proc), C(/sys), C(/dev), C(/etc) and dpkg's files. Needs no library or program on the target, and changes nothing.
   - With O(cuda=true) it also initialises CUDA, in a child process with a hard limit. This is the only proof that CUDA
     works; C(nvidia-smi) does without half of what it needs.
@@ -68,6 +71,12 @@ options:
         count as hung. A GPU that nothing else uses is brought up for it, which takes seconds.
     type: int
     default: 180
+  under_load:
+    description:
+      - Whether the GPUs are copying while this module looks. Then the speed of their own links is judged too; a GPU that is idle
+        lowers it.
+    type: bool
+    default: false
   user:
     description:
       - Open the device nodes and ask CUDA as this user of the target, with its groups, rather than as the one the module
@@ -120,6 +129,25 @@ gpus:
     link:
       description: C(speed_gts), C(width), C(max_speed_gts), C(max_width) of the PCIe link; the speed is low when idle.
       type: dict
+    local_cpus: {description: CPUs that are near, type: str, sample: 0-31}
+    path:
+      description:
+        - The devices from the root port down to the GPU, each with C(bus_id), C(kind) (root port, upstream port, downstream port,
+          endpoint), C(link) as above, C(max_payload_bytes), C(max_read_request_bytes), C(acs_control), C(request_redirect) and
+          C(completion_redirect). None is what cannot be learnt, in a container all that is not in the first 64 bytes of the
+          configuration space. The whole is none where sysfs does not show what the GPU hangs on.
+      type: list
+      elements: dict
+    bar1_mib: {description: Size of BAR1 in MiB, type: int, sample: 131072}
+    bar1_sizes_mib: {description: Sizes that it can have, none if it cannot be resized., type: list, elements: int}
+    iommu_group: {description: Its IOMMU group, type: int}
+    iommu_type: {description: "The type of the group's domain, as sysfs has it", type: str, sample: identity}
+    iommu_mode: {description: "C(off), C(passthrough) or C(translated), none if it is not known", type: str}
+    driver_override: {description: The only driver that may have it, type: str}
+    machines:
+      description: Virtual machines of this node that have it, each with C(vmid), C(name), C(key), C(running) and C(onboot).
+      type: list
+      elements: dict
     memory_mib: {description: Memory as CUDA tells, none without O(cuda=true)., type: int}
     sm: {description: Compute capability as one number, none without O(cuda=true)., type: int, sample: 120}
 driver:
@@ -140,6 +168,47 @@ devices:
   description:
     - NVIDIA's device nodes with C(path), C(major), C(minor), C(mode), C(uid), C(gid), C(opens) and C(expected_major).
     - C(opens) is C(ok), the name of the error, C(hung), C(not a device) or C(not tried).
+  returned: success
+  type: list
+  elements: dict
+capability_nodes:
+  description:
+    - Nodes in C(/dev/nvidia-caps) with C(path), C(major), C(minor), C(mode) and C(expected_major). They are not opened.
+  returned: success
+  type: list
+  elements: dict
+modules:
+  description:
+    - Parameters of C(nvidia), C(nvidia_uvm), C(nvidia_modeset), C(nvidia_drm), C(nvidia_peermem) and C(vfio_pci), for each C(live)
+      (none if it is not loaded; those of C(nvidia) are in C(driver.parameters)) and C(on_disk) (what the next load will take,
+      none in a guest).
+  returned: success
+  type: dict
+iommu:
+  description: C(units) that are on (none if sysfs does not tell), and C(mode), the mode that does most to the GPUs' traffic.
+  returned: success
+  type: dict
+acs:
+  description:
+    - C(redirect), whether a port on the way to the GPUs sends peer traffic up to the root complex (none if that is not known),
+      and C(hops), the ports that this rests on.
+  returned: success
+  type: dict
+processes:
+  description:
+    - Processes that have NVIDIA's device nodes open, each with C(pid), C(name), C(guest) (the vmid of its container) and
+      C(devices). None where not all processes could be looked at.
+  returned: success
+  type: list
+  elements: dict
+persistence:
+  description: C(daemon), whether NVIDIA's persistence daemon runs, and C(devices), the nodes that it keeps open.
+  returned: success
+  type: dict
+xids:
+  description:
+    - Errors of the driver in the kernel log since boot, as far back as it reaches, each with C(bus_id), C(code), C(age_seconds)
+      and C(text). None in a guest, and where the log cannot be read.
   returned: success
   type: list
   elements: dict
@@ -182,9 +251,13 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
         "options": {"key": {"type": "str", "default": ""}, "certificate": {"type": "str", "default": ""}},
     },
     "timeout_seconds": {"type": "int", "default": 180},
+    "under_load": {"type": "bool", "default": False},
     "user": {"type": "str"},
 }
-_RETURNED = ("place", "gpus", "driver", "uvm", "devices", "cmdline", "secure_boot", "cuda")
+_RETURNED = (
+    *("place", "gpus", "driver", "uvm", "devices", "capability_nodes", "modules", "iommu", "acs", "processes"),
+    *("persistence", "xids", "cmdline", "secure_boot", "cuda"),
+)
 
 
 def run(
@@ -208,7 +281,8 @@ def run(
         )
     except KeyError as error:
         raise cannot("look as", f"user '{params['user']}'", here(), "there is none", "Make the user first") from error
-    findings = [told.as_dict() for told in faults.faults(facts, expected, params["modprobe_error"].strip())]
+    told = faults.faults(facts, expected, params["modprobe_error"].strip(), params["under_load"])
+    findings = [one.as_dict() for one in told]
     return {"changed": False, **{key: facts[key] for key in _RETURNED}, "findings": findings}
 
 

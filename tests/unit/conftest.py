@@ -8,6 +8,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from gpu_facts import config_space
 from openai_server import OpenAIServer
 
 if t.TYPE_CHECKING:
@@ -22,6 +23,12 @@ OPEN_BANNER = (
 PROC_DEVICES = (
     "Character devices:\n  1 nvidia\n  1 nvidia-uvm\n  5 /dev/tty\n\nBlock devices:\n  8 sd\n 99 nvidia-uvm\n"
 )
+LINK = {
+    "current_link_speed": "32.0 GT/s PCIe",
+    "current_link_width": "16",
+    "max_link_speed": "32.0 GT/s PCIe",
+    "max_link_width": "16",
+}
 ELF64_X86_64 = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack("<HH", 3, 62)
 
 
@@ -40,14 +47,34 @@ class GpuMachine:
         self.file("etc/modprobe.d/nvidia.conf", "options nvidia-uvm uvm_disable_hmm=1\n")
         self.file("usr/lib/x86_64-linux-gnu/libcuda.so.595.58.03", ELF64_X86_64)
         self.link("usr/lib/x86_64-linux-gnu/libcuda.so.1", "libcuda.so.595.58.03")
+        self.file("proc/uptime", "90000.00 1.00\n")
+        self.file("dev/kmsg", "6,1,0,-;Linux version 6.8.12-9-pve\n SUBSYSTEM=x\n")
+        (self.root / "sys/class/iommu").mkdir(parents=True)
+        # Both behind one switch: root port, its upstream port, a downstream port for each GPU.
+        self.port("0000:00:01.1", 4, "pci0000:00")
+        self.port("0000:01:00.0", 5, "pci0000:00/0000:00:01.1")
+        self.port("0000:02:00.0", 6, "pci0000:00/0000:00:01.1/0000:01:00.0")
+        self.port("0000:02:01.0", 6, "pci0000:00/0000:00:01.1/0000:01:00.0")
         # The driver's numbers do not follow the order of the bus.
         self.gpu("0000:06:00.0", minor=1)
         self.gpu("0000:07:00.0", minor=0)
         for name in ("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1"):
             self.link(f"dev/{name}", "/dev/null")
 
-    def gpu(self, bus_id: str, minor: int | None) -> None:
-        """A GPU on the bus and, with a ``minor``, in the driver's list."""
+    def port(self, bus_id: str, kind: int, above: str, acs_control: int | None = 0x11) -> None:
+        """A device below ``above``, with the number that PCI Express has for its kind, and a link of 16 lanes at full speed."""
+        folder = f"sys/devices/{above}/{bus_id}"
+        self.link(f"sys/bus/pci/devices/{bus_id}", f"../../../../{folder}")
+        self.file(f"{folder}/config", config_space(kind, acs_control))
+        for name, value in LINK.items():
+            self.file(f"{folder}/{name}", value + "\n")
+
+    def gpu(self, bus_id: str, minor: int | None, above: str = "") -> None:
+        """A GPU on the bus and, with a ``minor``, in the driver's list. ``above`` is the port that it hangs on."""
+        if not (self.root / f"sys/bus/pci/devices/{bus_id}").exists():
+            slot = int(bus_id[5:7], 16) % 2
+            switch = f"pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:0{slot}.0"
+            self.port(bus_id, 1, above or switch, acs_control=None)
         if minor is not None:
             self.file(
                 f"proc/driver/nvidia/gpus/{bus_id}/information",
@@ -59,10 +86,12 @@ class GpuMachine:
             "device": "0x2bb5",
             "class": "0x030200",
             "numa_node": "0",
+            "local_cpulist": "0-31",
+            "driver_override": "(null)",
+            # It rests in the first generation. Region 2 is what NVIDIA calls BAR1: 128 GiB.
             "current_link_speed": "2.5 GT/s PCIe",
-            "current_link_width": "16",
-            "max_link_speed": "32.0 GT/s PCIe",
-            "max_link_width": "16",
+            "resource": "0x7b000000000 0x7b003ffffff 0x14220c\n0x0 0x0 0x0\n0x76000000000 0x77fffffffff 0x14220c\n0x0 0x0 0x0",
+            "resource2_resize": "000000000003ffc0",
         }
         for name, value in attributes.items():
             self.file(f"sys/bus/pci/devices/{bus_id}/{name}", value + "\n")

@@ -11,19 +11,23 @@ from __future__ import annotations
 import typing as t
 
 from ..findings import Finding, finding
-from . import cuda_codes, devices, secure_boot
+from . import board, cuda_codes, devices, secure_boot
 
 Facts = t.Mapping[str, t.Any]
 
 
-def faults(facts: Facts, expected_gpus: t.Sequence[str] = (), modprobe_error: str = "") -> list[Finding]:
+def faults(
+    facts: Facts, expected_gpus: t.Sequence[str] = (), modprobe_error: str = "", under_load: bool = False
+) -> list[Finding]:
     """All findings about these facts, in the order in which one would look for the cause.
 
-    ``modprobe_error`` is what modprobe said when it could not load the driver, or nothing.
+    ``modprobe_error`` is what modprobe said when it could not load the driver, or nothing. ``under_load`` is whether the GPUs
+    were copying, so that the speed of their links counts.
     """
     found = [*_unreadable(facts), *_signing(facts), *_gpus_and_driver(facts, expected_gpus, modprobe_error)]
     if facts["driver"]["loaded"]:
-        found += [*_versions(facts), *_uvm(facts), *_hmm(facts), *_nodes(facts)]
+        found += [*_versions(facts), *_uvm(facts), *_hmm(facts), *_nodes(facts), *_capabilities(facts)]
+        found += board.faults(facts, under_load) if facts["place"] == "node" else []
     return found + _cuda(facts, {told.id for told in found if told.severity == "fail"})
 
 
@@ -67,9 +71,7 @@ def _gpus_and_driver(facts: Facts, expected_gpus: t.Sequence[str], modprobe_erro
         expected = address in expected_gpus
         if not gpu["driven"] or gpu["minor"] is None:
             if expected or facts["place"] == "node":
-                bound = gpu["pci_driver"]
-                detail = f"bound to {bound}" if bound and bound != "nvidia" else "the driver does not list it"
-                found.append(finding("GPU_NOT_DRIVEN", address, detail, severity="fail" if expected else None))
+                found.append(_not_driven(gpu, facts, "fail" if expected else None))
         elif gpu["device"] not in present and (expected or facts["place"] == "node"):
             found.append(finding("GPU_NODE_MISSING", address, f"{gpu['device']} does not exist"))
     if expected_gpus and facts["place"] == "guest":
@@ -78,6 +80,21 @@ def _gpus_and_driver(facts: Facts, expected_gpus: t.Sequence[str], modprobe_erro
     if facts["gpus"] and devices.CONTROL not in present:
         found.append(finding("GPU_NODE_MISSING", devices.CONTROL, "the control node does not exist"))
     return found
+
+
+def _not_driven(gpu: t.Mapping[str, t.Any], facts: Facts, severity: str | None) -> Finding:
+    bound = gpu["pci_driver"]
+    if bound != "vfio-pci":
+        detail = f"bound to {bound}" if bound and bound != "nvidia" else "the driver does not list it"
+        return finding("GPU_NOT_DRIVEN", gpu["bus_id"], detail, severity=severity)
+    told = [board.holders(gpu) if gpu["machines"] else "no virtual machine of this node has it"]
+    # vfio-pci.ids names kinds of cards, as 10de:2bb5.
+    kind = ":".join(str(gpu[key] or "").replace("0x", "") for key in ("vendor_id", "device_id"))
+    if kind in str((facts["modules"]["vfio_pci"]["on_disk"] or {}).get("ids") or "").lower():
+        told.append(f"{kind} is among the ids of vfio-pci in /etc/modprobe.d or on the kernel command line")
+    if gpu["driver_override"]:
+        told.append(f"its driver_override is {gpu['driver_override']}")
+    return finding("GPU_BOUND_TO_VFIO", gpu["bus_id"], "; ".join(told), severity=severity)
 
 
 def _versions(facts: Facts) -> list[Finding]:
@@ -170,6 +187,15 @@ def _nodes(facts: Facts) -> list[Finding]:
             fault = _BY_ERRNO.get(opens, "DEVICE_OPEN_FAILED")
             found.append(finding(fault, path, f"opening gives {opens}; {told}", severity=optional))
     return found
+
+
+def _capabilities(facts: Facts) -> list[Finding]:
+    """Nothing that computes on a whole GPU needs them, so a fault there stops no one."""
+    return [
+        finding("DEVICE_NODE_DEAD", node["path"], f"its major is {node['major']}, /proc/devices has {expected}", "warn")
+        for node in facts["capability_nodes"]
+        if (expected := node["expected_major"]) not in (None, node["major"])
+    ]
 
 
 def _cuda(facts: Facts, said: set[str]) -> list[Finding]:

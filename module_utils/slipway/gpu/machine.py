@@ -8,7 +8,24 @@ from __future__ import annotations
 
 import typing as t
 
-from . import cards, cuda, devices, host, installed, modprobe, secure_boot, userspace
+from . import (
+    capabilities,
+    cards,
+    cuda,
+    devices,
+    hops,
+    host,
+    installed,
+    iommu,
+    kernel_log,
+    modprobe,
+    modules,
+    passthrough,
+    pci,
+    processes,
+    secure_boot,
+    userspace,
+)
 from . import place as place_of
 from .tree import Tree
 
@@ -26,7 +43,7 @@ def look(
     user: str | None = None,
     signing: tuple[str, str] | None = None,
 ) -> dict[str, t.Any]:
-    """Gather ``place gpus driver uvm devices cmdline secure_boot cuda`` and what the judgement needs beside them.
+    """Gather what ``gpu_host_info`` returns, and what the judgement needs beside it.
 
     ``place`` is ``node``, ``guest`` or ``auto``. In a guest ``gpus`` holds those whose node was passed in; the driver's
     own list, which a container sees too, is in ``known_gpus``. ``unreadable`` maps paths to the errno that they gave.
@@ -35,20 +52,40 @@ def look(
     """
     tree = Tree(root)
     where = place_of.find(root) if place == "auto" else place
+    on_node = where == place_of.NODE
     proc_devices = tree.text("/proc/devices")
     majors = host.character_majors(proc_devices) if proc_devices is not None else None
+    # Before the nodes are opened, which leaves nothing behind but would be seen by a look at the same time.
+    using = processes.look(tree)
     nodes = devices.nodes(tree, majors, timeout_seconds, user)
     cmdline = (tree.text("/proc/cmdline") or "").strip()
-    known = cards.look(tree)
+    units = iommu.units(tree)
+    known = [{**gpu, **_depth(tree, gpu["bus_id"], units)} for gpu in cards.look(tree)]
+    machines = passthrough.look(root, known) if on_node else {}
+    ways = hops.paths(tree, [gpu["bus_id"] for gpu in known])
+    for gpu in known:
+        gpu["machines"], gpu["path"] = machines.get(gpu["bus_id"], []), ways[gpu["bus_id"]]
     present = {node["path"] for node in nodes}
-    secure = secure_boot.is_on(tree) if where == "node" else None
+    here = [gpu for gpu in known if on_node or gpu["device"] in present]
+    secure = secure_boot.is_on(tree) if on_node else None
+    configuration = modules.configuration(tree) if on_node else None
+    log = kernel_log.read(tree) if on_node else None
     facts: dict[str, t.Any] = {
         "place": where,
-        "gpus": [gpu for gpu in known if where == "node" or gpu["device"] in present],
+        "gpus": here,
         "known_gpus": known,
         "driver": _driver(tree),
-        "uvm": _uvm(tree, majors, where, cmdline),
+        "uvm": _uvm(tree, majors, configuration, cmdline),
         "devices": nodes,
+        "capability_nodes": capabilities.nodes(tree, majors),
+        "modules": modules.look(tree, configuration, cmdline),
+        "iommu": {"units": units, "mode": iommu.overall([gpu["iommu_mode"] for gpu in here if gpu["driven"]])},
+        "acs": hops.acs(gpu["path"] for gpu in here if gpu["driven"]),
+        "processes": using,
+        "persistence": processes.persistence(using),
+        "xids": None
+        if log is None
+        else kernel_log.xids(log, kernel_log.uptime_seconds(tree.attribute("/proc/uptime"))),
         "cmdline": cmdline,
         "secure_boot": secure,
         "signing": secure_boot.signing(tree, *signing) if secure and signing else None,
@@ -59,6 +96,12 @@ def look(
     if facts["cuda"]:
         _add_measured(facts["gpus"], facts["cuda"]["gpus"])
     return facts
+
+
+def _depth(tree: Tree, bus_id: str, units: list[str] | None) -> dict[str, t.Any]:
+    number, domain = iommu.group(tree, f"{pci.DEVICES}/{bus_id}")
+    mode = iommu.mode(units, number, domain)
+    return {**pci.depth(tree, bus_id), "iommu_group": number, "iommu_type": domain, "iommu_mode": mode}
 
 
 def _driver(tree: Tree) -> dict[str, t.Any]:
@@ -78,7 +121,7 @@ def _driver(tree: Tree) -> dict[str, t.Any]:
     }
 
 
-def _uvm(tree: Tree, majors: dict[str, int] | None, where: str, cmdline: str) -> dict[str, t.Any]:
+def _uvm(tree: Tree, majors: dict[str, int] | None, configuration: list[str] | None, cmdline: str) -> dict[str, t.Any]:
     loaded: bool | None = tree.exists(_UVM) or "nvidia-uvm" in (majors or {})
     if not loaded and majors is None and not tree.exists("/sys/module"):
         loaded = None
@@ -87,18 +130,13 @@ def _uvm(tree: Tree, majors: dict[str, int] | None, where: str, cmdline: str) ->
         "loaded": loaded,
         "disable_hmm": host.boolean(live) if live is not None else None,
         # The module is loaded by the node: a guest's own files say nothing about it.
-        "disable_hmm_on_disk": _hmm_on_disk(tree, cmdline) if where == "node" else None,
+        "disable_hmm_on_disk": None if configuration is None else _hmm_on_disk(configuration, cmdline),
     }
 
 
-def _hmm_on_disk(tree: Tree, cmdline: str) -> bool | None:
-    """Whether the next load of the module will have HMM off; ``None`` if a file that may say so cannot be read."""
-    before = len(tree.unreadable)
-    folders = {folder: tree.names(folder) or [] for folder in modprobe.FOLDERS}
-    texts = [tree.text(path) or "" for path in modprobe.reading_order(folders)]
-    if len(tree.unreadable) > before:
-        return None
-    options = modprobe.module_options(texts, "nvidia_uvm", cmdline)
+def _hmm_on_disk(configuration: list[str], cmdline: str) -> bool | None:
+    """Whether the next load of the module will have HMM off."""
+    options = modprobe.module_options(configuration, "nvidia_uvm", cmdline)
     if _HMM not in options:
         return False
     value = options[_HMM]

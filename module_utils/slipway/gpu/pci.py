@@ -12,6 +12,8 @@ DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "0x10de"
 # Display controllers: VGA (0300) and 3D (0302). The sound function of the same card (0403) is not a GPU.
 _GPU_CLASSES = ("0x0300", "0x0302")
+# IORESOURCE_MEM of the kernel's include/linux/ioport.h.
+_MEMORY_FLAG = 0x200
 
 
 def speed_gts(text: str | None) -> float | None:
@@ -36,8 +38,19 @@ def is_nvidia_gpu(vendor: str | None, device_class: str | None) -> bool:
     return vendor == NVIDIA and (device_class or "").startswith(_GPU_CLASSES)
 
 
+def link(tree: Tree, bus_id: str) -> dict[str, t.Any]:
+    """``speed_gts width max_speed_gts max_width`` of a device's link; a GPU lowers its speed while it is idle."""
+    folder = f"{DEVICES}/{bus_id}"
+    return {
+        "speed_gts": speed_gts(tree.attribute(f"{folder}/current_link_speed")),
+        "width": width(tree.attribute(f"{folder}/current_link_width")),
+        "max_speed_gts": speed_gts(tree.attribute(f"{folder}/max_link_speed")),
+        "max_width": width(tree.attribute(f"{folder}/max_link_width")),
+    }
+
+
 def gpu(tree: Tree, bus_id: str) -> dict[str, t.Any]:
-    """One GPU's ``vendor_id device_id numa_node link pci_driver``; the link at idle is often in a low speed."""
+    """One GPU's ``vendor_id device_id numa_node link pci_driver``."""
 
     def value(name: str) -> str | None:
         return tree.attribute(f"{DEVICES}/{bus_id}/{name}")
@@ -47,12 +60,42 @@ def gpu(tree: Tree, bus_id: str) -> dict[str, t.Any]:
         "device_id": value("device"),
         "numa_node": numa_node(value("numa_node")),
         "pci_driver": tree.link_name(f"{DEVICES}/{bus_id}/driver"),
-        "link": {
-            "speed_gts": speed_gts(value("current_link_speed")),
-            "width": width(value("current_link_width")),
-            "max_speed_gts": speed_gts(value("max_link_speed")),
-            "max_width": width(value("max_link_width")),
-        },
+        "link": link(tree, bus_id),
+    }
+
+
+def bar1(resource: str | None) -> tuple[int, int] | None:
+    """From the file ``resource`` the PCI number and size in MiB of what NVIDIA calls BAR1, the window on a GPU's memory.
+
+    It is the second memory region: PCI region 2 where the registers before it have a 64-bit address, else region 1.
+    """
+    regions = []
+    for number, line in enumerate((resource or "").splitlines()[:6]):
+        words = line.split()
+        if len(words) == 3 and int(words[2], 16) & _MEMORY_FLAG:
+            regions.append((number, (int(words[1], 16) - int(words[0], 16) + 1) >> 20))
+    return regions[1] if len(regions) > 1 else None
+
+
+def resizable_mib(text: str | None) -> list[int] | None:
+    """Sizes that a region can have, from ``resourceN_resize``: a bit each, from 1 MiB up. ``None`` where it has one size."""
+    try:
+        bits = int(text or "", 16)
+    except ValueError:
+        return None
+    return [1 << bit for bit in range(bits.bit_length()) if bits >> bit & 1]
+
+
+def depth(tree: Tree, bus_id: str) -> dict[str, t.Any]:
+    """What only a closer look asks of a GPU: ``local_cpus driver_override bar1_mib bar1_sizes_mib``."""
+    folder = f"{DEVICES}/{bus_id}"
+    window = bar1(tree.attribute(f"{folder}/resource"))
+    override = tree.attribute(f"{folder}/driver_override")
+    return {
+        "local_cpus": tree.attribute(f"{folder}/local_cpulist"),
+        "driver_override": None if override in (None, "", "(null)") else override,
+        "bar1_mib": window[1] if window else None,
+        "bar1_sizes_mib": resizable_mib(tree.attribute(f"{folder}/resource{window[0]}_resize")) if window else None,
     }
 
 

@@ -26,7 +26,7 @@ class Tree:
             with open(self.path(path), encoding="utf-8", errors="replace") as stream:
                 return stream.read()
         except OSError as error:
-            self._remember(path, error)
+            self.remember(path, error)
             return None
 
     def data(self, path: str) -> bytes | None:
@@ -35,7 +35,7 @@ class Tree:
             with open(self.path(path), "rb") as stream:
                 return stream.read()
         except OSError as error:
-            self._remember(path, error)
+            self.remember(path, error)
             return None
 
     def attribute(self, path: str) -> str | None:
@@ -46,12 +46,20 @@ class Tree:
         except OSError:
             return None
 
+    def binary_attribute(self, path: str) -> bytes | None:
+        """A binary sysfs attribute (a PCI device's ``config``), as much of it as is shown; ``None`` as for ``attribute``."""
+        try:
+            with open(self.path(path), "rb") as stream:
+                return stream.read()
+        except OSError:
+            return None
+
     def names(self, path: str) -> list[str] | None:
         """What lies in a folder, sorted, or ``None`` as for ``text``."""
         try:
             return sorted(os.listdir(self.path(path)))
         except OSError as error:
-            self._remember(path, error)
+            self.remember(path, error)
             return None
 
     def exists(self, path: str) -> bool:
@@ -63,9 +71,10 @@ class Tree:
         try:
             return os.path.basename(os.readlink(self.path(path)))
         except OSError as error:
-            self._remember(path, error)
+            self.remember(path, error)
             return None
 
-    def _remember(self, path: str, error: OSError) -> None:
+    def remember(self, path: str, error: OSError) -> None:
+        """Keep that something is there and could not be read; what is not there is no more than that."""
         if error.errno not in _ABSENT:
             self.unreadable[path] = errno.errorcode.get(error.errno or 0, str(error.errno))

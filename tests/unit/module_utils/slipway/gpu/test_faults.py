@@ -3,65 +3,12 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
 
 import pytest
 from ansible.module_utils.slipway.gpu.cuda_codes import CODES
 from ansible.module_utils.slipway.gpu.faults import faults
-
-
-def node(path: str, **changed: t.Any) -> dict[str, t.Any]:
-    major = 511 if "uvm" in path else 195
-    base = {"path": path, "major": major, "minor": 0, "mode": "0666", "uid": 0, "gid": 0, "opens": "ok"}
-    return {**base, "expected_major": major, **changed}
-
-
-def gpu(bus: str, minor: int | None, **changed: t.Any) -> dict[str, t.Any]:
-    base = {"bus_id": f"0000:{bus}:00.0", "minor": minor, "device": f"/dev/nvidia{minor}", "driven": True}
-    return {**base, "pci_driver": "nvidia", **changed}
-
-
-CUDA: dict[str, t.Any] = {
-    "result": 0,
-    "name": "CUDA_SUCCESS",
-    "call": "cuDeviceGetAttribute",
-    "devices": 2,
-    "gpus": [{"bus_id": "0000:06:00.0"}, {"bus_id": "0000:07:00.0"}],
-    "visible_devices": None,
-    "hung": False,
-    "error": "",
-}
-FACTS: dict[str, t.Any] = {
-    "place": "node",
-    "gpus": [gpu("06", 1), gpu("07", 0)],
-    "known_gpus": [gpu("06", 1), gpu("07", 0)],
-    "driver": {
-        "loaded": True,
-        "kernel_version": "595.58.03",
-        "open_kernel_module": True,
-        "user_version": "595.58.03",
-        "user_library": "/usr/lib/libcuda.so.1",
-        "parameters": {},
-    },
-    "uvm": {"loaded": True, "disable_hmm": True, "disable_hmm_on_disk": True},
-    "devices": [node(f"/dev/{name}") for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm")],
-    "cmdline": "",
-    "cuda": CUDA,
-    "majors_known": True,
-    "unreadable": {},
-    "secure_boot": None,
-    "signing": None,
-}
-
-
-def changed(**parts: t.Any) -> dict[str, t.Any]:
-    """The healthy facts with parts replaced; a dictionary is merged into the part of its name."""
-    facts = copy.deepcopy(FACTS)
-    for name, part in parts.items():
-        merge = isinstance(part, dict) and isinstance(facts[name], dict)
-        facts[name] = {**facts[name], **part} if merge else part
-    return facts
+from gpu_facts import FACTS, changed, gpu, node
 
 
 def nodes_with(path: str, **parts: t.Any) -> list[dict[str, t.Any]]:
@@ -244,12 +191,45 @@ def test_a_guest_that_was_given_nothing() -> None:
 
 
 def test_a_gpu_that_another_driver_has() -> None:
-    taken = gpu("06", None, driven=False, device=None, pci_driver="vfio-pci")
+    taken = gpu("06", None, driven=False, device=None, pci_driver="nouveau")
     facts = changed(gpus=[taken, gpu("07", 0)], known_gpus=[taken, gpu("07", 0)])
     assert told(facts) == [("GPU_NOT_DRIVEN", "warn", "0000:06:00.0")]
     assert told(facts, "0000:06:00.0") == [("GPU_NOT_DRIVEN", "fail", "0000:06:00.0")]
-    assert faults(facts)[0].detail == "bound to vfio-pci"
+    assert faults(facts)[0].detail == "bound to nouveau"
     assert told(changed(place="guest", gpus=[gpu("07", 0)], known_gpus=[taken, gpu("07", 0)])) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "ids", "detail"),
+    [
+        ({}, None, "no virtual machine of this node has it"),
+        (
+            {"machines": [{"vmid": 200, "name": "win", "key": "hostpci0", "running": True, "onboot": False}]},
+            {"ids": "10de:22bc,10DE:2BB5"},
+            "virtual machine 'win' (200) has it as hostpci0 and runs; 10de:2bb5 is among the ids of vfio-pci in "
+            "/etc/modprobe.d or on the kernel command line",
+        ),
+        ({"driver_override": "vfio-pci"}, {"ids": "1002:1234"}, "; its driver_override is vfio-pci"),
+    ],
+)
+def test_a_gpu_that_is_kept_for_virtual_machines(
+    changes: dict[str, t.Any], ids: dict[str, str] | None, detail: str
+) -> None:
+    taken = gpu("06", None, driven=False, device=None, pci_driver="vfio-pci", **changes)
+    modules = {**FACTS["modules"], "vfio_pci": {"live": {}, "on_disk": ids}}
+    facts = changed(gpus=[taken, gpu("07", 0)], known_gpus=[taken, gpu("07", 0)], modules=modules)
+    assert told(facts) == [("GPU_BOUND_TO_VFIO", "warn", "0000:06:00.0")]
+    assert told(facts, "0000:06:00.0") == [("GPU_BOUND_TO_VFIO", "fail", "0000:06:00.0")]
+    (found,) = faults(facts)
+    assert found.detail.endswith(detail)
+    assert "/sys/bus/pci/drivers_probe" in found.remedy
+
+
+def test_a_capability_node_of_a_driver_that_was_loaded_again() -> None:
+    caps = {"path": "/dev/nvidia-caps/nvidia-cap1", "major": 234, "minor": 1, "mode": "0400", "expected_major": 235}
+    (found,) = faults(changed(capability_nodes=[caps, {**caps, "major": 235}, {**caps, "expected_major": None}]))
+    assert (found.id, found.severity, found.subject) == ("DEVICE_NODE_DEAD", "warn", "/dev/nvidia-caps/nvidia-cap1")
+    assert found.detail == "its major is 234, /proc/devices has 235"
 
 
 SIGNING = {"missing": [], "enrolled": True, "said": "x is already enrolled"}
