@@ -11,13 +11,16 @@ import typing as t
 
 from .tree import Tree
 
+_CLASS = "/sys/class/iommu"
 OFF, PASSTHROUGH, TRANSLATED = "off", "passthrough", "translated"
 _TYPES = {"identity": PASSTHROUGH, "DMA": TRANSLATED, "DMA-FQ": TRANSLATED}
 
 
 def units(tree: Tree) -> list[str] | None:
-    """The IOMMUs that are on; ``None`` where sysfs does not show them."""
-    return tree.names("/sys/class/iommu")
+    """The IOMMUs that are on; ``None`` where sysfs does not show them. A kernel that knows none has no such class at all."""
+    found = tree.names(_CLASS)
+    absent = found is None and tree.exists("/sys/class") and not tree.exists(_CLASS)
+    return [] if absent else found
 
 
 def group(tree: Tree, device: str) -> tuple[int | None, str | None]:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from ansible.module_utils.slipway.gpu import iommu
+from ansible.module_utils.slipway.gpu.tree import Tree
 
 
 @pytest.mark.parametrize(
@@ -29,3 +32,15 @@ def test_the_mode_of_all() -> None:
     assert iommu.overall(["passthrough", None]) is None
     assert iommu.overall(["translated", None]) == "translated"
     assert iommu.overall([]) is None
+
+
+def test_a_kernel_without_the_class_has_no_iommu(tmp_path: Path) -> None:
+    tree = Tree(str(tmp_path))
+    assert iommu.units(tree) is None
+    (tmp_path / "sys/class").mkdir(parents=True)
+    assert iommu.units(tree) == []
+    (tmp_path / "sys/class/iommu").write_text("a file, which cannot be listed")
+    assert iommu.units(tree) is None
+    (tmp_path / "sys/class/iommu").unlink()
+    (tmp_path / "sys/class/iommu/dmar0").mkdir(parents=True)
+    assert iommu.units(tree) == ["dmar0"]
