@@ -24,16 +24,18 @@ MOUNTS = {
     "sys/module": ("sys/module", "bind"),
     "sys/bus/pci": ("sys/bus/pci", "bind"),
     "sys/firmware": ("sys/firmware", "bind"),
+    "sys/class/iommu": ("sys/class/iommu", "bind,optional"),
     "proc/driver": ("proc/driver", "bind"),
     "proc/devices": ("proc/devices", "bind"),
     "proc/modules": ("proc/modules", "bind,optional"),
+    "dev/kmsg": ("dev/kmsg", "bind,create=file"),
     "hardware": ("etc/rig/hardware", "bind,create=dir"),
 }
-# What a guest sees of it: its node's, read-only. Not what only the node's stand-ins read, nor the firmware's variables.
+# What a guest sees of it: its node's, read-only. Not what only the node's stand-ins read, the firmware's variables, or the log.
 GUEST_MOUNTS = [
     f"/{target} {target} none {options},ro 0 0"
     for target, options in MOUNTS.values()
-    if not target.startswith(("etc/", "sys/firmware"))
+    if not target.startswith(("etc/", "dev/", "sys/firmware"))
 ]
 NODE_NAMES = (*(f"nvidia{n}" for n in range(8)), "nvidiactl", "nvidia-modeset")
 UVM_NAMES = ("nvidia-uvm", "nvidia-uvm-tools")
@@ -49,12 +51,16 @@ def power_on(directory: Path, gpus: int) -> None:
 
     Errors: RuntimeError where this kernel has no device that could stand for a GPU, or no PCI at all.
     """
-    for name in ("sys/module", "sys/bus/pci", "proc/driver", "hardware"):
+    # No IOMMU is on: its class is empty, whatever this machine has.
+    for name in ("sys/module", "sys/bus/pci", "sys/class/iommu", "proc/driver", "hardware"):
         _empty(directory / name)
     _copy_modules(Path("/sys/module"), directory / "sys/module")
     firmware.power_on(directory)
     found = pci.cards(gpus, str(directory.resolve()))
     pci.write(directory / "sys/bus/pci", found)
+    (directory / "dev").mkdir(exist_ok=True)
+    # The kernel's log, which a container has none of, as records of /dev/kmsg. In place: it may be mounted somewhere.
+    (directory / "dev/kmsg").write_text("6,1,0,-;Linux\n")
     for name in ("devices", "modules"):
         source = Path("/proc") / name
         text = source.read_text() if source.exists() else ""

@@ -21,6 +21,12 @@ PROBE_ORDER = (2, 3, 0, 1, 6, 7, 4, 5)
 GPU = (0x10DE, 0x2BB5, 0x030200)
 ROOT_PORT = (0x1022, 0x153E, 0x060400)
 SWITCH = (0x1000, 0xC030, 0x060400)
+# What PCI Express calls each device of a path: root port, upstream and downstream port of the switch, and the GPU.
+LEGACY_ENDPOINT = 1
+PORTS = (4, 5, 6, LEGACY_ENDPOINT)
+EXPRESS = 0x60
+# SrcValid and UpstreamFwd: nothing that redirects.
+ACS_CONTROL = 0x11
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,11 @@ def write(bus: Path, found: list[Card]) -> None:
             if not folder.exists():
                 folder.mkdir(parents=True)
                 identity = GPU if folder.name == card.address else ROOT_PORT if depth == 2 else SWITCH
-                _device(folder, identity, card.numa_node)
+                _device(folder, identity, card.numa_node, PORTS[depth - 2])
                 (bus / "devices" / folder.name).symlink_to(f"../tree/{'/'.join(ancestors[:depth])}")
 
 
-def _device(folder: Path, identity: tuple[int, int, int], numa_node: int) -> None:
+def _device(folder: Path, identity: tuple[int, int, int], numa_node: int, port: int) -> None:
     vendor, device, class_code = identity
     is_gpu = identity == GPU
     subsystem = (0x10DE, 0x204E) if is_gpu else (vendor, device)
@@ -95,22 +101,24 @@ def _device(folder: Path, identity: tuple[int, int, int], numa_node: int) -> Non
     for name, text in files.items():
         (folder / name).write_text(text + "\n")
         (folder / name).chmod(0o444)
-    header = struct.pack(
-        "<HHHHBBBBBBBB",
-        vendor,
-        device,
-        0x0406,
-        0x0010,
-        0xA1,
-        class_code & 255,
-        class_code >> 8 & 255,
-        class_code >> 16,
-        0,
-        0,
-        0 if is_gpu else 1,
-        0,
+    # Not even the first 64 bytes are shown to a guest, which a real one would see: there is no file that answers by who asks.
+    (folder / "config").write_bytes(_config(vendor, device, class_code, port))
+    (folder / "config").chmod(0o600)
+
+
+def _config(vendor: int, device: int, class_code: int, port: int) -> bytes:
+    """The configuration space: header, PCI Express with a payload of 256 bytes, and for a port ACS as firmware leaves it."""
+    data = bytearray(4096)
+    revision = 0xA1 if port == LEGACY_ENDPOINT else 0xB0
+    codes = (revision, class_code & 255, class_code >> 8 & 255, class_code >> 16)
+    struct.pack_into(
+        "<HHHHBBBBBBBB", data, 0, vendor, device, 0x0406, 0x0010, *codes, 0, 0, int(port != LEGACY_ENDPOINT), 0
     )
-    (folder / "config").write_bytes(header.ljust(64, b"\0"))
+    data[0x34] = EXPRESS
+    struct.pack_into("<BBHIH", data, EXPRESS, 0x10, 0, port << 4 | 2, 0x8002, 1 << 5 | 2 << 12)
+    if port != LEGACY_ENDPOINT:
+        struct.pack_into("<IHH", data, 0x100, 0x000D | 1 << 16, 0x5F, ACS_CONTROL)
+    return bytes(data)
 
 
 def _resource(bus: int) -> str:

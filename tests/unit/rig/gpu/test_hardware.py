@@ -25,6 +25,26 @@ def test_gpus_lie_behind_switches_on_two_sockets(tmp_path: Path) -> None:
     assert (devices / gpus[0]).resolve().parents[1] == (devices / gpus[1]).resolve().parents[1], "one switch for two"
 
 
+def test_each_device_has_a_configuration_space(tmp_path: Path) -> None:
+    (tmp_path / "bus").mkdir()
+    pci.write(tmp_path / "bus", pci.cards(1, "a"))
+    spaces = [
+        (tmp_path / "bus/devices" / f"0000:{at}" / "config").read_bytes() for at in ("00:01.1", "01:00.0", "03:00.0")
+    ]
+    assert {len(space) for space in spaces} == {4096}
+    assert [space[:2] for space in spaces] == [b"\x22\x10", b"\x00\x10", b"\xde\x10"]
+    # The kind of port beside the capability's version, and the control register of ACS.
+    assert [space[0x62] >> 4 for space in spaces] == [4, 5, 1]
+    assert [space[0x106] for space in spaces] == [0x11, 0x11, 0]
+
+
+def test_power_on_empties_the_log_and_shows_no_iommu(machine: Path) -> None:
+    (machine / "dev/kmsg").write_text("3,1,1,-;NVRM: Xid\n")
+    hardware.power_on(machine, 1)
+    assert "Xid" not in (machine / "dev/kmsg").read_text()
+    assert list((machine / "sys/class/iommu").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("count", "minors"), [(8, [2, 3, 0, 1, 6, 7, 4, 5]), (4, [2, 3, 0, 1]), (3, [1, 2, 0]), (0, [])]
 )
@@ -70,5 +90,5 @@ def test_devices_open_and_have_two_majors(tmp_path: Path, root_only: None) -> No
 def test_guests_see_the_kernel_but_not_the_stage(tmp_path: Path) -> None:
     assert "/sys/module sys/module none bind,ro 0 0" in hardware.GUEST_MOUNTS
     assert "/proc/modules proc/modules none bind,optional,ro 0 0" in hardware.GUEST_MOUNTS
-    assert not [mount for mount in hardware.GUEST_MOUNTS if "rig" in mount]
+    assert not [mount for mount in hardware.GUEST_MOUNTS if "rig" in mount or "kmsg" in mount]
     assert f"{tmp_path}/hardware etc/rig/hardware none bind,create=dir 0 0" in hardware.node_mounts(tmp_path)
