@@ -198,10 +198,12 @@ def _remember(host: Host, text: str, refreshed: bool) -> None:
 
 
 def _write(host: Host, text: str) -> None:
+    # A link stays one: what it leads to is replaced.
+    path = Path(os.path.realpath(host.file))
     try:
-        mode = stat.S_IMODE(os.stat(host.file).st_mode) if host.file.exists() else 0o644
-        host.file.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(host.file, text, mode)
+        mode = stat.S_IMODE(os.stat(path).st_mode) if path.exists() else 0o644
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(path, text, mode)
     except OSError as error:
         raise _failed("write", f"file '{host.loader.file}'", error) from error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing as t
 
 from ..findings import Finding, finding
-from . import hops, iommu, kernel_log, modules
+from . import cards, hops, iommu, kernel_log, modules
 
 Facts = t.Mapping[str, t.Any]
 Hop = t.Mapping[str, t.Any]
@@ -24,17 +24,22 @@ _MOST_NAMED = 6
 
 def faults(facts: Facts, under_load: bool = False) -> list[Finding]:
     """All findings about the board. ``under_load`` is whether the GPUs were copying as the facts were read."""
-    gpus = [gpu for gpu in facts["gpus"] if gpu["driven"]]
+    gpus = [gpu for gpu in facts["gpus"] if cards.is_hosts(gpu)]
+    if not gpus:
+        return []
     found = []
     for gpu in gpus:
-        found += [*_links(gpu, under_load), *_bar1(gpu)]
+        found += [*links(gpu, under_load), *_bar1(gpu)]
     if len(gpus) > 1:
         found += [*_iommu(facts["iommu"], gpus), *_acs(facts["acs"])]
     return [*found, *_machines(gpus), *_parameters(facts), *_xids(facts)]
 
 
-def _links(gpu: t.Mapping[str, t.Any], under_load: bool) -> list[Finding]:
-    """Widths at any time. Speeds too, except that of the GPU's own link, which rests in a low one until there is work."""
+def links(gpu: t.Mapping[str, t.Any], under_load: bool) -> list[Finding]:
+    """Judge the links of a GPU (``bus_id link path``), for whoever reads them while it copies too.
+
+    Widths at any time. Speeds too, except that of the GPU's own link, which rests in a low one until there is work.
+    """
     found = []
     # Without a path to be seen, the GPU's own end has to do.
     pairs: list[tuple[Hop | None, Hop]] = [*hops.links(gpu["path"] or [])]
@@ -134,8 +139,6 @@ def _parameters(facts: Facts) -> list[Finding]:
 
 
 def _xids(facts: Facts) -> list[Finding]:
-    if facts["place"] != "node":
-        return []
     if facts["xids"] is None:
         unread = kernel_log.PATH in facts["unreadable"]  # FACT_UNREADABLE has been said
         return [] if unread else [finding("XID_RECENT", "kernel log", f"{kernel_log.PATH} is not here", "unknown")]

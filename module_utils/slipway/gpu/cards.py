@@ -8,7 +8,13 @@ import typing as t
 from . import host, pci
 from .tree import Tree
 
+VFIO = "vfio-pci"
 _GPUS = "/proc/driver/nvidia/gpus"
+
+
+def is_hosts(gpu: t.Mapping[str, t.Any]) -> bool:
+    """Whether a GPU is the host's to use, and not kept for virtual machines; it may have no driver yet."""
+    return bool(gpu["pci_driver"] != VFIO)
 
 
 def look(tree: Tree) -> list[dict[str, t.Any]]:

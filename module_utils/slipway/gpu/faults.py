@@ -11,7 +11,7 @@ from __future__ import annotations
 import typing as t
 
 from ..findings import Finding, finding
-from . import board, cuda_codes, devices, secure_boot
+from . import board, cards, cuda_codes, devices, secure_boot
 
 Facts = t.Mapping[str, t.Any]
 
@@ -27,7 +27,7 @@ def faults(
     found = [*_unreadable(facts), *_signing(facts), *_gpus_and_driver(facts, expected_gpus, modprobe_error)]
     if facts["driver"]["loaded"]:
         found += [*_versions(facts), *_uvm(facts), *_hmm(facts), *_nodes(facts), *_capabilities(facts)]
-        found += board.faults(facts, under_load) if facts["place"] == "node" else []
+    found += board.faults(facts, under_load) if facts["place"] == "node" else []
     return found + _cuda(facts, {told.id for told in found if told.severity == "fail"})
 
 
@@ -84,7 +84,7 @@ def _gpus_and_driver(facts: Facts, expected_gpus: t.Sequence[str], modprobe_erro
 
 def _not_driven(gpu: t.Mapping[str, t.Any], facts: Facts, severity: str | None) -> Finding:
     bound = gpu["pci_driver"]
-    if bound != "vfio-pci":
+    if cards.is_hosts(gpu):
         detail = f"bound to {bound}" if bound and bound != "nvidia" else "the driver does not list it"
         return finding("GPU_NOT_DRIVEN", gpu["bus_id"], detail, severity=severity)
     told = [board.holders(gpu) if gpu["machines"] else "no virtual machine of this node has it"]

@@ -67,6 +67,7 @@ def look(
         gpu["machines"], gpu["path"] = machines.get(gpu["bus_id"], []), ways[gpu["bus_id"]]
     present = {node["path"] for node in nodes}
     here = [gpu for gpu in known if on_node or gpu["device"] in present]
+    own = [gpu for gpu in here if cards.is_hosts(gpu)]
     secure = secure_boot.is_on(tree) if on_node else None
     configuration = modules.configuration(tree) if on_node else None
     log = kernel_log.read(tree) if on_node else None
@@ -79,8 +80,8 @@ def look(
         "devices": nodes,
         "capability_nodes": capabilities.nodes(tree, majors),
         "modules": modules.look(tree, configuration, cmdline),
-        "iommu": {"units": units, "mode": iommu.overall([gpu["iommu_mode"] for gpu in here if gpu["driven"]])},
-        "acs": hops.acs(gpu["path"] for gpu in here if gpu["driven"]),
+        "iommu": {"units": units, "mode": iommu.overall([gpu["iommu_mode"] for gpu in own])},
+        "acs": hops.acs(gpu["path"] for gpu in own),
         "processes": using,
         "persistence": processes.persistence(using),
         "xids": None

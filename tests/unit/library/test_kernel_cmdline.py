@@ -319,6 +319,15 @@ def test_without_the_tool_nothing_is_written(check: bool, host: Host, run_module
     assert snapshot(host.root) == before
 
 
+def test_a_link_stays_one(host: Host, run_module: RunModule) -> None:
+    kept = host.file("srv/grub", GRUB_FILE)
+    (host.root / "etc/default/grub").unlink()
+    (host.root / "etc/default/grub").symlink_to("../../srv/grub")
+    assert run_module(kernel_cmdline, IOMMU)["changed"] is True
+    assert "iommu=pt" in kept.read_text()
+    assert (host.root / "etc/default/grub").is_symlink()
+
+
 def test_grub_without_its_file(host: Host, run_module: RunModule) -> None:
     (host.root / "etc/default/grub").unlink()
     assert "GRUB booted this host, and the file does not exist" in run_module(kernel_cmdline, IOMMU)["msg"]

@@ -145,6 +145,19 @@ def test_a_container_is_told_nothing_of_the_board() -> None:
     assert told(facts) == []
 
 
+def test_before_there_is_a_driver_the_board_is_judged() -> None:
+    bare = gpu("06", None, driven=False, pci_driver=None, bar1_mib=256, bar1_sizes_mib=None)
+    facts = board(bare, driver={"loaded": False}, xids=[])
+    assert [one[0] for one in told(facts)] == ["DRIVER_NOT_LOADED", "BAR1_SMALL"]
+
+
+def test_a_gpu_of_virtual_machines_is_not_judged() -> None:
+    kept = gpu("06", None, driven=False, pci_driver="vfio-pci", bar1_mib=256)
+    known = {"redirect": True, "hops": [acs_hop("00:01.1", 0x1D, True)]}
+    assert [one[0] for one in told(board(kept, OTHER, acs=known))] == ["GPU_BOUND_TO_VFIO"]
+    assert [one[0] for one in told(board(kept, xids=None))] == ["GPU_BOUND_TO_VFIO"]
+
+
 def test_a_gpu_that_a_virtual_machine_would_take() -> None:
     machine = {"vmid": 200, "name": "win", "key": "hostpci0", "running": False, "onboot": True}
     assert told(board(gpu("06", 1, machines=[machine]), OTHER)) == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+from ansible.module_utils.slipway.gpu.tree import Tree
 
 GpuMachine = t.Any  # tests/unit/conftest.py
 Look = t.Callable[..., dict[str, t.Any]]
@@ -146,6 +147,14 @@ def test_the_way_to_a_gpu(look: Look) -> None:
         for bus_id in ("0000:00:01.1", "0000:01:00.0", "0000:02:00.0", "0000:02:01.0")
     ]
     assert facts["iommu"] == {"units": [], "mode": "off"}
+
+
+def test_each_device_on_the_way_is_read_once(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    read = Tree.binary_attribute
+    monkeypatch.setattr(Tree, "binary_attribute", lambda tree, path: reads.append(path) or read(tree, path))
+    look()
+    assert len(reads) == len(set(reads)) == 6
 
 
 def test_a_container_reads_64_bytes_and_so_knows_nothing_of_acs(gpu_machine: GpuMachine, look: Look) -> None:
