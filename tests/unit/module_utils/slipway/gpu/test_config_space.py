@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import typing as t
 from pathlib import Path
 
+import lspci
 import pytest
 from ansible.module_utils.slipway.gpu import config_space
 from ansible.module_utils.slipway.gpu.config_space import Port
 from gpu_facts import config_space as build
-
-BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 
 
 @pytest.mark.parametrize(
@@ -60,63 +58,30 @@ def test_an_extended_list_that_leads_nowhere_ends() -> None:
         assert config_space.read(bytes(data)).acs_control is None
 
 
-def rebuilt(text: str) -> bytes:
-    """A space with what lspci says of capabilities: their order and places, PCI Express and ACS."""
-    data = bytearray(4096)
-    struct.pack_into("<HHHH", data, 0, 0x10DE, 1, 0, 0x10)
-    lists: dict[bool, list[tuple[int, str]]] = {False: [], True: []}
-    for place, version, rest in re.findall(r"Capabilities: \[(\w+)( v\d)?\] (.*)", text):
-        lists[bool(version)].append((int(place, 16), rest))
-    for at, (place, rest) in enumerate(lists[False]):
-        following = lists[False][at + 1][0] if at + 1 < len(lists[False]) else 0
-        data[place : place + 2] = bytes([0x10 if rest.startswith("Express") else 0x09, following])
-        if rest.startswith("Express"):
-            kinds = {"Root Port": 4, "Upstream Port": 5, "Downstream Port": 6, "Legacy Endpoint": 1, "Endpoint": 0}
-            number = next((number for kind, number in kinds.items() if f") {kind}" in rest), 9)
-            sizes = re.search(r"DevCtl:.*?MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes", text, re.DOTALL)
-            assert sizes
-            codes = [(int(size) // 128).bit_length() - 1 for size in sizes.groups()]
-            struct.pack_into("<HIH", data, place + 2, number << 4 | 2, 0, codes[0] << 5 | codes[1] << 12)
-    data[0x34] = lists[False][0][0]
-    for at, (place, rest) in enumerate(lists[True]):
-        following = lists[True][at + 1][0] if at + 1 < len(lists[True]) else 0
-        is_acs = rest.startswith("Access Control Services")
-        struct.pack_into("<I", data, place, (0x0D if is_acs else 0x0B) | 1 << 16 | following << 20)
-        if is_acs:
-            struct.pack_into("<H", data, place + 6, control(text))
-    return bytes(data)
-
-
-def control(text: str) -> int:
-    said = re.search(r"ACSCtl:\s+(.*)", text)
-    return sum(1 << bit for bit, name in enumerate(BITS) if said and f"{name}+" in said[1])
-
-
 @pytest.fixture
 def machine(shared_data: Path) -> dict[str, str]:
     """The devices of a real machine with eight GPUs behind switches, by address."""
-    text = (shared_data / "field/8gpu-switches/lspci-vvv.txt").read_text()
-    return {one.split(" ", 1)[0]: one for one in text.split("\n\n") if one.strip()}
+    return lspci.devices((shared_data / "field/8gpu-switches/lspci-vvv.txt").read_text())
 
 
 def test_the_devices_of_a_real_machine(machine: dict[str, str]) -> None:
     express = {address: text for address, text in machine.items() if ") Root Port" in text or "Switch (rev" in text}
     assert len(express) > 20
     for address, text in express.items():
-        port = config_space.read(rebuilt(text))
-        assert port.acs_control == (control(text) if "ACSCtl" in text else None), address
+        port = config_space.read(lspci.config(text))
+        assert port.acs_control == (lspci.acs_control(text) if "ACSCtl" in text else None), address
         assert port.request_redirect is ("ReqRedir+" in text.partition("ACSCtl")[2].split("\n")[0]), address
         assert f"MaxPayload {port.max_payload_bytes} bytes, MaxReadReq {port.max_read_request_bytes} bytes" in text
 
 
 def test_the_way_to_a_gpu_of_a_real_machine(machine: dict[str, str]) -> None:
     kinds = {
-        address: config_space.read(rebuilt(machine[address])).kind for address in ("00:01.1", "01:00.0", "06:00.0")
+        address: config_space.read(lspci.config(machine[address])).kind for address in ("00:01.1", "01:00.0", "06:00.0")
     }
     assert kinds == {"00:01.1": "root port", "01:00.0": "upstream port", "06:00.0": "endpoint"}
     gpus = [text for text in machine.values() if "NVIDIA Corporation Device 2bb5" in text.split("\n")[0]]
     assert len(gpus) == 8
-    ports: list[t.Any] = [config_space.read(rebuilt(text)) for text in gpus]
+    ports: list[t.Any] = [config_space.read(lspci.config(text)) for text in gpus]
     assert {(port.max_payload_bytes, port.max_read_request_bytes, port.acs_control) for port in ports} == {
         (256, 512, None)
     }
