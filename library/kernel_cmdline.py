@@ -15,7 +15,9 @@ description:
   - Finds out which boot loader gave the running kernel its command line, and keeps parameters in the file that this loader
     reads. GRUB (C(/etc/default/grub), C(update-grub)), GRUB under C(proxmox-boot-tool) (the same file,
     C(proxmox-boot-tool refresh)) and systemd-boot (C(/etc/kernel/cmdline), C(proxmox-boot-tool refresh)) are known.
-  - Touches only parameters that are named. Everything else, comments and other lines of the file included, stays byte for byte.
+  - Of GRUB it also reads the drop-ins in C(/etc/default/grub.d), in which Proxmox's installer leaves parameters, and changes what
+    is named where it stands. A line that only a shell could evaluate is refused.
+  - Touches only parameters that are named. Everything else, comments and other lines of the files included, stays byte for byte.
   - The file is written whole or not at all. The loader's tool runs only if something changed, or if a run before was stopped
     between the two, or if what somebody wrote into the file has not reached the kernel.
   - Never reboots. Tells whether a reboot is needed, and whether one has been in vain.

@@ -620,7 +620,7 @@ CATALOGUE: dict[str, Fault] = {
     "GPU_PASSED_THROUGH": Fault(
         "warn",
         "A virtual machine is set up to get a GPU that the host's driver has, and would take it away when it starts.",
-        "Take it away from the virtual machine (qm set <vmid> --delete hostpciN), or leave it out of pve_host's and the guests' GPUs.",
+        "Take it away from the virtual machine (qm set <vmid> --delete hostpciN), or leave it out of the guests' gpu_container_gpus.",
     ),
     "MODULE_PARAMETER_PENDING": Fault(
         "warn",

@@ -14,6 +14,7 @@ import shutil
 import stat
 import subprocess
 import typing as t
+from dataclasses import dataclass
 from pathlib import Path
 
 from .. import files
@@ -25,6 +26,7 @@ from . import grub, loader, parameters
 _SUBJECT = "the kernel command line"
 _UUIDS = "etc/kernel/proxmox-boot-uuids"
 _LOADER_INFO = "sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+_DROP_INS = "etc/default/grub.d"
 _RECORD = "var/lib/slipway/kernel-cmdline.json"
 # Where the tools are, if a PATH without them came with the connection.
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -56,11 +58,6 @@ class Host:
     def boot_id(self) -> str:
         return (self.text("proc/sys/kernel/random/boot_id") or "").strip()
 
-    @property
-    def file(self) -> Path:
-        """Where this loader's parameters are kept."""
-        return self.root / self.loader.file.lstrip("/")
-
     def text(self, path: str) -> str | None:
         """A file's text, None if there is none. Raises SlipwayError where it cannot be read."""
         try:
@@ -88,73 +85,65 @@ def ensure(
         declared = parameters.wanted(present, absent)
     except ValueError as error:
         raise cannot("read", "the declared parameters", here(), str(error), "Correct them") from error
-    before, after, line = _edit(host, declared)
-    record = _record(host, after)
+    edit = _edit(host, declared)
+    record = _record(host, edit.after)
     missing = parameters.differs(host.live, declared)
-    written = before != after
+    written = [file for file, text in edit.after.items() if edit.before[file] != text]
     # A text of which nothing is recorded is one that somebody wrote by hand; if it is in force, so is what was made of it.
-    refresh = written or record.get("refreshed") is False or (missing and not record)
+    refresh = bool(written) or record.get("refreshed") is False or (missing and not record)
     tool = _tool(host) if refresh else ""
     if refresh and not check_mode:
-        _remember(host, after, refreshed=False)
-        if written:
-            _write(host, after)
+        _remember(host, edit.after, refreshed=False)
+        for file in written:
+            _write(host, file, edit.after[file])
         _refresh(host, tool, timeout_seconds)
-        _remember(host, after, refreshed=True)
+        _remember(host, edit.after, refreshed=True)
     return {
         "changed": refresh,
         "loader": host.loader.name,
         "file": host.loader.file,
-        "configured": line,
+        "configured": edit.line,
         "live": host.live,
         "restart_required": missing,
         "refreshed": refresh,
         "findings": [told.as_dict() for told in _findings(host, record, missing, refresh)],
-        "diff": {**_diff(host, before, after), **({"prepared": _told(host)} if refresh and not written else {})},
+        "diff": _diff(host, edit, written, refresh),
     }
 
 
-def _edit(host: Host, declared: parameters.Wanted) -> tuple[str, str, str]:
-    """The file's text before and after, and the command line that it then makes."""
-    text = host.text(host.loader.file.lstrip("/"))
+@dataclass(frozen=True)
+class _Edit:
+    """The texts of the loader's files by path, before and after, and the command line that they make afterwards."""
+
+    before: dict[str, str]
+    after: dict[str, str]
+    line: str
+
+
+def _edit(host: Host, declared: parameters.Wanted) -> _Edit:
+    file = host.loader.file
+    text = host.text(file.lstrip("/"))
     try:
-        if host.loader.file == loader.DEFAULT_GRUB:
+        if file == loader.DEFAULT_GRUB:
             return _edit_grub(host, text, declared)
         return _edit_cmdline(host, text, declared)
     except ValueError as error:
-        remedy = f"Write them into {host.loader.file} as plain text"
-        raise cannot("change", f"file '{host.loader.file}'", here(), str(error), remedy) from error
+        where = error.file if isinstance(error, grub.Refused) else file
+        remedy = "Write the parameters there as plain text"
+        raise cannot("change", f"file '{where}'", here(), str(error), remedy) from error
 
 
-def _edit_grub(host: Host, text: str | None, declared: parameters.Wanted) -> tuple[str, str, str]:
+def _edit_grub(host: Host, text: str | None, declared: parameters.Wanted) -> _Edit:
     if text is None:
         raise ValueError("GRUB booted this host, and the file does not exist")
-    extra = _drop_ins(host, declared)
-    values = grub.read(text)
-    lines = parameters.change([values.get(name, "") for name in grub.VARIABLES], declared)
-    after = grub.write(text, dict(zip(grub.VARIABLES, lines)))
-    return text, after, " ".join(part.strip() for part in [*lines, *extra] if part.strip())
+    before = {host.loader.file: text}
+    for path in sorted((host.root / _DROP_INS).glob("*.cfg")):
+        before[f"/{_DROP_INS}/{path.name}"] = host.text(f"{_DROP_INS}/{path.name}") or ""
+    return _Edit(before, *grub.change(before, declared))
 
 
-def _drop_ins(host: Host, declared: parameters.Wanted) -> list[str]:
-    """What the files of /etc/default/grub.d add. Raises ValueError where one is in the way of what is declared."""
-    extra = []
-    for path in sorted((host.root / "etc/default/grub.d").glob("*.cfg")):
-        name = f"/etc/default/grub.d/{path.name}"
-        try:
-            found = grub.added(files.read(path))
-        except ValueError as error:
-            raise ValueError(f"{name}, which comes after it, takes it over: its {error}") from error
-        mine = {*declared.present, *(one.key for one in declared.absent)}
-        if clash := [one.text for one in found if one.key in mine]:
-            raise ValueError(f"{name}, which comes after it, adds {', '.join(clash)}")
-        extra += [one.text for one in found]
-    return extra
-
-
-def _edit_cmdline(host: Host, text: str | None, declared: parameters.Wanted) -> tuple[str, str, str]:
+def _edit_cmdline(host: Host, text: str | None, declared: parameters.Wanted) -> _Edit:
     # Without the file proxmox-boot-tool takes the running kernel's line: so that is what there is.
-    there = text is not None
     body = text if text is not None else parameters.without_the_loaders(host.live) + "\n"
     lines = [number for number, line in enumerate(body.splitlines()) if line.strip()]
     if len(lines) != 1:
@@ -165,31 +154,31 @@ def _edit_cmdline(host: Host, text: str | None, declared: parameters.Wanted) -> 
     whole = split[lines[0]]
     line = whole.rstrip("\r\n")
     (changed,) = parameters.change([line], declared)
-    if not there and changed == line:
-        return "", "", line
     split[lines[0]] = changed + whole[len(line) :]
-    return text or "", "".join(split), changed.strip()
+    before = text or ""
+    after = before if text is None and changed == line else "".join(split)
+    return _Edit({host.loader.file: before}, {host.loader.file: after}, changed.strip())
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", errors="surrogateescape")).hexdigest()
+def _digest(texts: t.Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
 
 
-def _record(host: Host, text: str) -> dict[str, t.Any]:
-    """What was recorded of this text with this loader; an unfinished refresh counts for any text."""
+def _record(host: Host, texts: t.Mapping[str, str]) -> dict[str, t.Any]:
+    """What was recorded of these texts with this loader; an unfinished refresh counts for any."""
     try:
         record = json.loads(host.text(_RECORD) or "{}")
     except ValueError:
         record = {}
     if not isinstance(record, dict) or record.get("loader") != host.loader.name:
         return {}
-    same = record.get("sha256") == _digest(text)
+    same = record.get("sha256") == _digest(texts)
     return record if same or record.get("refreshed") is False else {}
 
 
-def _remember(host: Host, text: str, refreshed: bool) -> None:
+def _remember(host: Host, texts: t.Mapping[str, str], refreshed: bool) -> None:
     path = host.root / _RECORD
-    record = {"sha256": _digest(text), "loader": host.loader.name, "refreshed": refreshed, "boot_id": host.boot_id}
+    record = {"sha256": _digest(texts), "loader": host.loader.name, "refreshed": refreshed, "boot_id": host.boot_id}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, json.dumps(record) + "\n")
@@ -197,15 +186,15 @@ def _remember(host: Host, text: str, refreshed: bool) -> None:
         raise _failed("write", f"record '/{_RECORD}'", error) from error
 
 
-def _write(host: Host, text: str) -> None:
+def _write(host: Host, file: str, text: str) -> None:
     # A link stays one: what it leads to is replaced.
-    path = Path(os.path.realpath(host.file))
+    path = Path(os.path.realpath(host.root / file.lstrip("/")))
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode) if path.exists() else 0o644
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, text, mode)
     except OSError as error:
-        raise _failed("write", f"file '{host.loader.file}'", error) from error
+        raise _failed("write", f"file '{file}'", error) from error
 
 
 def _tool(host: Host) -> str:
@@ -256,10 +245,12 @@ def _findings(host: Host, record: t.Mapping[str, t.Any], missing: bool, refresh:
     return [finding("KERNEL_CMDLINE_PENDING", _SUBJECT, f"the kernel was booted with: {host.live}")]
 
 
-def _told(host: Host) -> str:
-    return f"{' '.join(host.loader.refresh)}: the boot loader was not told of {host.loader.file} yet\n"
-
-
-def _diff(host: Host, before: str, after: str) -> dict[str, str]:
-    header = host.loader.file
-    return {"before": before, "after": after, "before_header": header, "after_header": header}
+def _diff(host: Host, edit: _Edit, written: t.Sequence[str], refresh: bool) -> list[dict[str, str]]:
+    """One for each file that changes; and where only the boot loader is to be told, that."""
+    if refresh and not written:
+        said = f"{' '.join(host.loader.refresh)}: the boot loader was not told of {host.loader.file} yet\n"
+        return [{"prepared": said}]
+    return [
+        {"before": edit.before[file], "after": edit.after[file], "before_header": file, "after_header": file}
+        for file in written
+    ]

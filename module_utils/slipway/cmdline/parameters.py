@@ -86,11 +86,11 @@ def _declared(word: str) -> Parameter:
     return found
 
 
-def change(lines: t.Sequence[str], declared: Wanted) -> list[str]:
+def change(lines: t.Sequence[str], declared: Wanted, target: int = 0) -> list[str]:
     """The lines with what is declared. Several lines are one command line, in their order (GRUB's two variables).
 
-    A name that is declared is there as declared: what is there of it is replaced in its place, the rest removed or added at
-    the end of the last line. Everything else stays, blanks included.
+    A name that is declared is there as declared: what is there of it is replaced in its place, the rest removed, or added at
+    the end of the line with the number ``target`` (before what is for init). Everything else stays, blanks included.
     """
     flat = [found for line in lines for found in _pieces(line)]
     ends = next((at for at, piece in enumerate(flat) if piece.word == _END), len(flat))
@@ -107,7 +107,7 @@ def change(lines: t.Sequence[str], declared: Wanted) -> list[str]:
         elif _is_absent(found, declared):
             piece.word = ""
     added = [one.text for group in left.values() for one in group]
-    return _joined(lines, [*mine, *init], len(mine), added)
+    return _joined(lines, [*mine, *init], len(mine), added, target)
 
 
 def differs(line: str, declared: Wanted) -> bool:
@@ -149,7 +149,7 @@ def _pieces(line: str) -> list[_Piece]:
     return pieces
 
 
-def _joined(lines: t.Sequence[str], pieces: list[_Piece], inits: int, added: list[str]) -> list[str]:
+def _joined(lines: t.Sequence[str], pieces: list[_Piece], inits: int, added: list[str], target: int) -> list[str]:
     """``pieces`` are those of ``lines``; from ``inits`` on they are for init, and what is added comes before these."""
     result = []
     start = 0
@@ -158,8 +158,8 @@ def _joined(lines: t.Sequence[str], pieces: list[_Piece], inits: int, added: lis
         own = pieces[start:end]
         words = [piece.word for piece in own]
         first = own[0].before if own else ""
-        if added and (start <= inits < end or (number == len(lines) - 1 and inits == len(pieces))):
-            at = inits - start
+        if added and (number == target if inits == len(pieces) else start <= inits < end):
+            at = min(inits, end) - start
             own = [*own[:at], *(_Piece(" ", word) for word in added), *own[at:]]
         kept = [piece for piece in own if piece.word]
         if [piece.word for piece in kept] == words and words == _WORD.findall(line):

@@ -93,7 +93,7 @@ def test_a_parameter_is_added_once(host: Host, run_module: RunModule) -> None:
 
     again = run_module(kernel_cmdline, IOMMU)
     assert (again["changed"], again["restart_required"], again["refreshed"], host.ran) == (False, True, False, [])
-    assert again["diff"]["before"] == again["diff"]["after"]
+    assert again["diff"] == []
 
     host.reboot(BY_GRUB + " iommu=pt")
     rebooted = run_module(kernel_cmdline, IOMMU)
@@ -111,7 +111,7 @@ def test_changed_and_removed_and_nothing_else(host: Host, run_module: RunModule)
     result = run_module(kernel_cmdline, options)
     expected = GRUB_FILE.replace(' dyndbg=\\"file a.c +p\\"', "").replace("iommu=on", "iommu=off")
     assert host.grub == expected.replace(" console=ttyS0,115200", "")
-    assert (result["diff"]["before"], result["diff"]["after"]) == (GRUB_FILE, host.grub)
+    assert [(one["before"], one["after"]) for one in result["diff"]] == [(GRUB_FILE, host.grub)]
 
 
 @pytest.mark.parametrize("diff", [True, False])
@@ -120,7 +120,7 @@ def test_check_mode_tells_and_writes_nothing(diff: bool, host: Host, run_module:
     result = run_module(kernel_cmdline, IOMMU, check=True, diff=diff)
     assert (result["changed"], result["refreshed"], result["restart_required"]) == (True, True, True)
     assert result["configured"].endswith(" iommu=pt")
-    assert result["diff"]["after"] == GRUB_FILE.replace('intel_iommu=on"', 'intel_iommu=on iommu=pt"')
+    assert result["diff"][0]["after"] == GRUB_FILE.replace('intel_iommu=on"', 'intel_iommu=on iommu=pt"')
     assert (snapshot(host.root), host.ran) == (before, [])
 
 
@@ -203,7 +203,7 @@ def test_a_killed_run_is_completed(
     told = run_module(kernel_cmdline, IOMMU, check=True)
     assert (told["changed"], told["refreshed"], host.ran) == (True, True, [])
     if where != "before the file":
-        assert told["diff"]["prepared"] == "update-grub: the boot loader was not told of /etc/default/grub yet\n"
+        assert told["diff"][0]["prepared"] == "update-grub: the boot loader was not told of /etc/default/grub yet\n"
     assert run_module(kernel_cmdline, IOMMU)["changed"] is True
     assert (host.ran, "iommu=pt" in host.grub) == (["update-grub"], True)
     assert run_module(kernel_cmdline, IOMMU)["changed"] is False
@@ -253,17 +253,25 @@ def test_a_record_that_is_none_or_another_loaders_says_nothing(host: Host, run_m
         assert run_module(kernel_cmdline, {})["changed"] is False
 
 
-def test_a_drop_in_that_adds_is_part_of_the_line(host: Host, run_module: RunModule) -> None:
-    host.file(
-        "etc/default/grub.d/kdump-tools.cfg",
-        'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT crashkernel=384M-:128M"\n',
+def test_drop_ins_are_part_of_the_line(host: Host, run_module: RunModule) -> None:
+    # As Proxmox's installer leaves them.
+    host.file("etc/default/grub", 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\nGRUB_CMDLINE_LINUX=""\n')
+    zfs = host.file(
+        "etc/default/grub.d/zfs.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX root=ZFS=rpool/ROOT/pve-1 boot=zfs"'
     )
-    assert run_module(kernel_cmdline, IOMMU)["configured"].endswith(" iommu=pt crashkernel=384M-:128M")
-    result = run_module(kernel_cmdline, {"absent": ["crashkernel"]})
-    assert result["msg"] == (
-        "Cannot change file '/etc/default/grub' on node1: /etc/default/grub.d/kdump-tools.cfg, which comes after it, adds "
-        "crashkernel=384M-:128M. Write them into /etc/default/grub as plain text."
+    installer = host.file(
+        "etc/default/grub.d/installer.cfg", '# x\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX nomodeset a"\n'
     )
+    before = zfs.read_text()
+    options = {**IOMMU, "absent": ["nomodeset"]}
+    told = run_module(kernel_cmdline, options, check=True)
+    assert [one["after_header"] for one in told["diff"]] == ["/etc/default/grub", "/etc/default/grub.d/installer.cfg"]
+    result = run_module(kernel_cmdline, options)
+    assert result["configured"] == "a root=ZFS=rpool/ROOT/pve-1 boot=zfs quiet iommu=pt"
+    assert host.grub == 'GRUB_CMDLINE_LINUX_DEFAULT="quiet iommu=pt"\nGRUB_CMDLINE_LINUX=""\n'
+    assert (installer.read_text(), zfs.read_text()) == ('# x\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX a"\n', before)
+    assert host.ran == ["update-grub"]
+    assert run_module(kernel_cmdline, options)["changed"] is False
 
 
 @pytest.mark.parametrize(
@@ -277,9 +285,9 @@ def test_a_drop_in_that_adds_is_part_of_the_line(host: Host, run_module: RunModu
         ),
         ({"etc/default/grub": 'GRUB_CMDLINE_LINUX="$X"\n'}, IOMMU, "line 1 does more with the kernel parameters"),
         (
-            {"etc/default/grub.d/x.cfg": 'GRUB_CMDLINE_LINUX="x"\n'},
+            {"etc/default/grub.d/x.cfg": 'GRUB_CMDLINE_LINUX="$(x)"\n'},
             IOMMU,
-            "/etc/default/grub.d/x.cfg, which comes after",
+            "Cannot change file '/etc/default/grub.d/x.cfg' on node1: line 1 does more with the kernel parameters",
         ),
         ({"proc/cmdline": BY_SYSTEMD}, IOMMU, "/etc/kernel/proxmox-boot-uuids names no partition to refresh"),
         (

@@ -58,11 +58,14 @@ def test_several_lines_are_one_command_line() -> None:
     declared = parameters.wanted(["root=ZFS=rpool/x", "iommu=pt", "pcie_aspm=off"], ["nomodeset"])
     before = ["root=ZFS=rpool/ROOT nomodeset", "quiet iommu=on"]
     after = ["root=ZFS=rpool/x", "quiet iommu=pt pcie_aspm=off"]
-    assert parameters.change(before, declared) == after
-    assert parameters.change(after, declared) == after
+    assert parameters.change(before, declared, 1) == after
+    assert parameters.change(after, declared, 1) == after
     assert parameters.change(["console=a", "console=b"], parameters.wanted(["console=b"], [])) == ["console=b", ""]
-    assert parameters.change(["a --", "b"], parameters.wanted(["c"], [])) == ["a c --", "b"]
-    assert parameters.change(["", ""], parameters.wanted(["c"], [])) == ["", "c"]
+    added = parameters.wanted(["c"], [])
+    assert parameters.change(["a", "b", "d"], added, 1) == ["a", "b c", "d"]
+    assert parameters.change(["a --", "b"], added, 1) == ["a c --", "b"]
+    assert parameters.change(["a", "-- b"], added, 0) == ["a", "c -- b"]
+    assert parameters.change(["", ""], added, 1) == ["", "c"]
 
 
 @pytest.mark.parametrize("word", ["", "a b", 'a="b', "--", "=x", "BOOT_IMAGE=/vmlinuz", "initrd=/x", "a\nb"])
