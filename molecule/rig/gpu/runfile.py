@@ -71,12 +71,13 @@ def compile_libcuda(target: Path, version: str, root: Path | None = None) -> Non
     _gcc(
         "-shared",
         "-fPIC",
+        "-pthread",
         "-fvisibility=hidden",
         "-Wl,-soname,libcuda.so.1",
         *defines,
         "-o",
         target,
-        SOURCE / "libcuda.c",
+        *sorted((SOURCE / "libcuda").glob("*.c")),
     )
 
 

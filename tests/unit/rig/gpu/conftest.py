@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from gpu import hardware, runfile
+from simulated_gpus import SimulatedMachine
 
 VERSION = "595.58.03"
 
@@ -38,3 +39,20 @@ def root_only() -> None:
     """Skip where device nodes cannot be made."""
     if os.geteuid():
         pytest.skip("only root can make device nodes")
+
+
+@pytest.fixture(scope="session")
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folder that stands for ``/``, and the simulated ``libcuda.so.1`` compiled for it."""
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("simulation")
+    runfile.compile_libcuda(folder / "libcuda.so.1", VERSION, folder / "root")
+    return folder / "root", folder / "libcuda.so.1"
+
+
+@pytest.fixture
+def gpus(simulation: tuple[Path, Path]) -> SimulatedMachine:
+    """A machine with eight GPUs, two on each of four switches, on two sockets."""
+    shutil.rmtree(simulation[0], ignore_errors=True)
+    return SimulatedMachine(*simulation)

@@ -13,7 +13,8 @@
  * Given at build time: VERSION ("595.58.03"), CUDA_DRIVER_VERSION (13020), MEMORY_MIB, and in tests ROOT, a folder that
  * stands for /. No strtol or sscanf: newer C libraries bind those to symbols that older guests lack.
  */
-#define _GNU_SOURCE
+#include "driver.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,45 +24,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#ifndef ROOT
-#define ROOT ""
-#endif
-#define EXPORT __attribute__((visibility("default")))
-#define MAX_GPUS 16
-
-typedef int CUresult;
-typedef int CUdevice;
-typedef struct {
-	char bytes[16];
-} CUuuid;
-
-enum {
-	SUCCESS = 0,
-	INVALID_VALUE = 1,
-	NOT_INITIALIZED = 3,
-	NO_DEVICE = 100,
-	INVALID_DEVICE = 101,
-	SYSTEM_DRIVER_MISMATCH = 803,
-	UNKNOWN = 999
-};
-
-struct gpu {
-	int domain, bus, device;
-	int minor;
-	int fd;
-	char address[16]; /* 0000:03:00.0 */
-	char name[96];
-	char uuid[48]; /* GPU-... */
-};
-
-static struct gpu gpus[MAX_GPUS];
-static int gpu_count;
-static int initialised;
+struct gpu gpus[MAX_GPUS];
+int gpu_count;
+int initialised;
 static int control_fd = -1, uvm_fd = -1;
 
 /* ---- what the kernel shows ---- */
 
-static int read_text(const char *path, char *text, size_t size)
+int read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t length = 0, got;
@@ -75,7 +45,7 @@ static int read_text(const char *path, char *text, size_t size)
 	return 1;
 }
 
-static int number(const char *text, int base)
+int number(const char *text, int base)
 {
 	int value = 0, digit;
 
@@ -263,18 +233,6 @@ static CUresult initialise(void)
 
 /* ---- the driver API ---- */
 
-#define NEED_INIT()                             \
-	do {                                    \
-		if (!initialised)               \
-			return NOT_INITIALIZED; \
-	} while (0)
-#define NEED_DEVICE(ordinal)                                    \
-	do {                                                    \
-		NEED_INIT();                                    \
-		if ((ordinal) < 0 || (ordinal) >= gpu_count)    \
-			return INVALID_DEVICE;                  \
-	} while (0)
-
 static void release(void)
 {
 	int i;
@@ -291,6 +249,7 @@ EXPORT CUresult cuInit(unsigned int flags)
 {
 	CUresult result;
 
+	ENTER();
 	if (flags)
 		return INVALID_VALUE;
 	if (initialised)
@@ -305,6 +264,7 @@ EXPORT CUresult cuInit(unsigned int flags)
 
 EXPORT CUresult cuDriverGetVersion(int *version)
 {
+	ENTER();
 	if (!version)
 		return INVALID_VALUE;
 	*version = CUDA_DRIVER_VERSION;
@@ -360,15 +320,6 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
 	return cuDeviceGetUuid_v2(uuid, device);
-}
-
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
-{
-	NEED_DEVICE(device);
-	if (!bytes)
-		return INVALID_VALUE;
-	*bytes = (size_t)(MEMORY_MIB - 636) << 20; /* what the driver keeps for itself is not counted */
-	return SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
@@ -451,44 +402,4 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 		if (attributes[i][0] == attribute)
 			*value = attributes[i][1];
 	return SUCCESS;
-}
-
-static const struct {
-	CUresult code;
-	const char *name, *text;
-} errors[] = {
-	{ SUCCESS, "CUDA_SUCCESS", "no error" },
-	{ INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument" },
-	{ NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error" },
-	{ NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected" },
-	{ INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal" },
-	{ SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-	  "system has unsupported display driver / cuda driver combination" },
-	{ UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error" },
-};
-
-static CUresult describe(CUresult code, const char **text, int name)
-{
-	size_t i;
-
-	if (!text)
-		return INVALID_VALUE;
-	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		if (errors[i].code == code) {
-			*text = name ? errors[i].name : errors[i].text;
-			return SUCCESS;
-		}
-	}
-	*text = NULL;
-	return INVALID_VALUE;
-}
-
-EXPORT CUresult cuGetErrorName(CUresult code, const char **text)
-{
-	return describe(code, text, 1);
-}
-
-EXPORT CUresult cuGetErrorString(CUresult code, const char **text)
-{
-	return describe(code, text, 0);
 }
