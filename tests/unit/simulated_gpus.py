@@ -202,12 +202,14 @@ def _child(function: t.Callable[..., t.Any], library: Path, arguments: tuple[t.A
 
 
 class SimulatedMachine:
-    """A node with GPUs whose driver is loaded and whose nodes open; nothing of it needs root."""
+    """A node with GPUs whose driver is loaded and whose nodes open; nothing of it needs root. What is there already, stays."""
 
     def __init__(self, root: Path, library: Path, gpus: int = 8) -> None:
         self.root, self.library = root, library
-        (root / "sys/bus/pci").mkdir(parents=True)
         self.cards = pci.cards(gpus, "test")
+        if root.exists():
+            return
+        (root / "sys/bus/pci").mkdir(parents=True)
         pci.write(root / "sys/bus/pci", self.cards)
         self.file(
             "proc/driver/nvidia/version",
@@ -226,6 +228,11 @@ class SimulatedMachine:
         """Write a file below the root."""
         (self.root / name).parent.mkdir(parents=True, exist_ok=True)
         (self.root / name).write_text(text)
+
+    def faults(self, *lines: str) -> None:
+        """What is wrong with the hardware. ``{3}`` in a line is the address of GPU 3."""
+        addresses = [card.address for card in self.cards]
+        self.file("proc/driver/gpu-faults", "".join(line.format(*addresses) + "\n" for line in lines))
 
     def start(self, function: t.Callable[..., t.Any], *arguments: t.Any) -> tuple[t.Any, t.Any]:
         """``function(Cuda, *arguments)`` in a process of its own; that, and where its result will come from."""

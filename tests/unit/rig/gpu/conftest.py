@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import typing as t
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def gpus(simulation: tuple[Path, Path]) -> SimulatedMachine:
-    """A machine with eight GPUs, two on each of four switches, on two sockets."""
-    shutil.rmtree(simulation[0], ignore_errors=True)
+    """A machine with eight GPUs, two on each of four switches, on two sockets; nothing is wrong with it.
+
+    Tests that change more of it than ``faults`` does take ``fresh_gpus``: making one is most of a test's time.
+    """
+    (simulation[0] / "proc/driver/gpu-faults").unlink(missing_ok=True)
     return SimulatedMachine(*simulation)
+
+
+@pytest.fixture
+def fresh_gpus(simulation: tuple[Path, Path]) -> t.Iterator[SimulatedMachine]:
+    """The same, made for one test."""
+    shutil.rmtree(simulation[0], ignore_errors=True)
+    yield SimulatedMachine(*simulation)
+    shutil.rmtree(simulation[0])

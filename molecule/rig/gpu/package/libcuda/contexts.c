@@ -29,10 +29,16 @@ CUresult enter(const char *call)
 	if (!owner)
 		owner = getpid();
 	/* What a fork leaves of the driver is of no use to the child: as with the real one. */
-	if (owner != getpid() && initialised)
+	if (!owns_driver() && initialised)
 		return NOT_INITIALIZED;
-	(void)call;
-	return SUCCESS;
+	read_faults();
+	return fault_of_call(call, -1);
+}
+
+/* Not so in what a fork made of this process. */
+int owns_driver(void)
+{
+	return owner == getpid();
 }
 
 void leave(int *held)
@@ -295,6 +301,8 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 		return INVALID_CONTEXT;
 	if (!can_access(context->device, peer->device))
 		return PEER_ACCESS_UNSUPPORTED;
+	if (fault_of_access(context->device, peer->device))
+		return fault_of_access(context->device, peer->device);
 	if (context->peers[peer->device] == peer->serial)
 		return PEER_ACCESS_ALREADY_ENABLED;
 	context->peers[peer->device] = peer->serial;

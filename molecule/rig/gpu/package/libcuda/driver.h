@@ -119,6 +119,14 @@ struct operation {
 	CUevent event;
 	uint64_t record;
 	int direct; /* a copy between two GPUs that does not pass through the host's memory */
+	unsigned int nth; /* of such copies of its ordered pair */
+	int together; /* the most of such copies that ran while it did */
+};
+
+/* What is wrong with a link: 0 for what is not. */
+struct link_fault {
+	int gigatransfers, width;
+	const char *text;
 };
 
 extern struct gpu gpus[MAX_GPUS];
@@ -133,11 +141,13 @@ int number(const char *text, int base);
 CUresult enter(const char *call);
 void leave(int *held);
 void give_way(void);
+int owns_driver(void);
 CUresult current_context(CUcontext *context);
 int context_known(CUcontext context);
 int reaches(CUcontext context, CUdevice device, CUcontext other);
 
 /* memory.c */
+CUdeviceptr window_of(CUdevice device);
 int host_memory_at(CUdeviceptr address, size_t size);
 void free_memory_of(CUcontext context);
 CUresult move_bytes(struct operation *operation);
@@ -156,11 +166,29 @@ void finish_context(CUcontext context);
 void finish_record(CUevent event);
 void drop_operations(struct stream *stream);
 void until_next_end(void);
+void hang(void);
 
 /* topology.c */
-int can_access(CUdevice from, CUdevice to);
 double latency(const struct operation *operation);
 void share(struct operation **moving, int count);
+void raise_link(CUdevice device);
+
+/* faults.c */
+void read_faults(void);
+CUresult fault_of_call(const char *call, CUdevice device);
+int can_access(CUdevice from, CUdevice to);
+CUresult fault_of_access(CUdevice from, CUdevice to);
+size_t occupied(CUdevice device);
+struct link_fault fault_of_link(const char *address);
+double fault_of_latency(const struct operation *operation, double usual);
+int fault_of_rate(const struct operation *operation, double *cap);
+const char *fault_of_bridge(int nth, double *gbps);
+int writes_to_peer(const struct operation *operation);
+void number_copy(struct operation *operation);
+void count_together(struct operation **moving, int count);
+int deliver(struct operation *operation, CUresult *error);
+int read_mirror(CUdevice reader, struct place *source, char *target, size_t size);
+void forget_mirrors(const struct allocation *memory);
 
 /* Every call of the API begins with one of these. The lock is given back wherever the function returns. */
 #define ENTER()                                                               \
@@ -176,12 +204,19 @@ void share(struct operation **moving, int count);
 		if (!initialised)               \
 			return NOT_INITIALIZED; \
 	} while (0)
+#define FAULTS_OF(device)                                             \
+	do {                                                          \
+		CUresult refusal = fault_of_call(__func__, (device)); \
+		if (refusal)                                          \
+			return refusal;                               \
+	} while (0)
 #define NEED_DEVICE(ordinal)                                 \
 	NEED_INIT();                                         \
 	do {                                                 \
 		if ((ordinal) < 0 || (ordinal) >= gpu_count) \
 			return INVALID_DEVICE;               \
-	} while (0)
+	} while (0);                                         \
+	FAULTS_OF(ordinal)
 /* With the calling thread's context, which must be sound. */
 #define NEED_CONTEXT(context)                                \
 	CUcontext context;                                   \
@@ -190,4 +225,5 @@ void share(struct operation **moving, int count);
 		CUresult state = current_context(&(context)); \
 		if (state)                                   \
 			return state;                        \
-	} while (0)
+	} while (0);                                         \
+	FAULTS_OF((context)->device)

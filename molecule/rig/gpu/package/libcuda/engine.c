@@ -121,6 +121,10 @@ static int begin(void)
 			continue;
 		}
 		head->started = 1;
+		if (head->source.memory)
+			raise_link(head->source.memory->device);
+		if (head->target.memory)
+			raise_link(head->target.memory->device);
 		head->ready = now + latency(head);
 		head->remaining = head->size;
 		if (!moves_bytes(head)) {
@@ -193,7 +197,7 @@ void until_next_end(void)
 /* ---- waiting ---- */
 
 /* What a call does when the hardware does not answer: it sits in the kernel, where no signal but KILL reaches it. */
-static void hang(void)
+void hang(void)
 {
 	sigset_t all;
 

@@ -31,7 +31,7 @@ static uint64_t versions;
 static size_t in_use(CUdevice device)
 {
 	struct allocation *one;
-	size_t sum = CONTEXT_MIB * MIB;
+	size_t sum = CONTEXT_MIB * MIB + occupied(device);
 
 	for (one = allocations[device]; one; one = one->next)
 		sum += one->size;
@@ -53,7 +53,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 	if (!available || !total)
 		return INVALID_VALUE;
 	*total = TOTAL;
-	*available = TOTAL - in_use(context->device);
+	*available = in_use(context->device) < TOTAL ? TOTAL - in_use(context->device) : 0;
 	return SUCCESS;
 }
 
@@ -73,7 +73,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size)
 	NEED_CONTEXT(context);
 	if (!address || !size)
 		return INVALID_VALUE;
-	if (size > TOTAL || rounded > TOTAL - in_use(context->device))
+	if (size > TOTAL || rounded + in_use(context->device) > TOTAL)
 		return OUT_OF_MEMORY;
 	if (!windows[context->device])
 		windows[context->device] = (CUdeviceptr)(uintptr_t)map(WINDOW, PROT_NONE);
@@ -108,6 +108,7 @@ static void free_allocation(struct allocation **link)
 	struct allocation *gone = *link;
 
 	*link = gone->next;
+	forget_mirrors(gone);
 	munmap(gone->bytes, gone->size);
 	free(gone);
 }
@@ -229,6 +230,11 @@ void free_memory_of(CUcontext context)
 
 /* ---- where an address leads ---- */
 
+CUdeviceptr window_of(CUdevice device)
+{
+	return windows[device];
+}
+
 static int in_a_window(CUdeviceptr address)
 {
 	int device;
@@ -307,6 +313,7 @@ static CUresult copy(CUstream handle, CUdeviceptr to, resolver target, CUdevicep
 	operation->direct = ends[0].memory && ends[1].memory && ends[0].memory->device != ends[1].memory->device
 			    && reaches(stream->context, ends[0].memory->device, ends[0].memory->context)
 			    && reaches(stream->context, ends[1].memory->device, ends[1].memory->context);
+	number_copy(operation);
 	if (wait || !(ends[0].memory || ends[0].pinned) || !(ends[1].memory || ends[1].pinned)) {
 		finish_stream(stream);
 		return stream->context->error;
@@ -403,12 +410,25 @@ EXPORT CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr f
 	return copy(NULL, to, on_device, from, on_device, size, 1);
 }
 
+/* A copy has come to its end: the bytes, as whatever is wrong leaves them; the error that it ends with. */
 CUresult move_bytes(struct operation *operation)
 {
 	struct allocation *to = operation->target.memory, *from = operation->source.memory;
 	const char *source = operation->source.bytes;
 	size_t offset = to ? (size_t)(operation->target.bytes - to->bytes) : 0;
+	CUcontext context = operation->stream->context;
+	CUresult error;
 
+	if (operation->direct && deliver(operation, &error)) {
+		to->version = ++versions;
+		return error;
+	}
+	if (from && from->device != context->device && reaches(context, from->device, from->context)
+	    && read_mirror(context->device, &operation->source, operation->target.bytes, operation->size)) {
+		if (to)
+			to->version = ++versions;
+		return SUCCESS;
+	}
 	if (to && from && to->copied.version == to->version && to->copied.from_version == from->version
 	    && to->copied.from == source && to->copied.offset == offset && to->copied.size == operation->size)
 		return SUCCESS;
