@@ -25,18 +25,27 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass
 class Outcome:
-    """``ended`` is ``done``, ``hung`` or ``died``; ``cause`` says how it died. ``messages`` came in their order."""
+    """``ended`` is ``done``, ``hung`` or ``died``; ``cause`` says how it died. ``messages`` came in their order.
+
+    ``quiet_seconds`` is how long a child that hung had said nothing when it was given up.
+    """
 
     ended: str
     messages: list[t.Any] = field(default_factory=list)
     cause: str = ""
+    quiet_seconds: float = 0.0
 
 
-def run(work: t.Callable[[Emit], None], timeout_seconds: float, user: str | None = None) -> Outcome:
+def run(
+    work: t.Callable[[Emit], None],
+    timeout_seconds: float,
+    user: str | None = None,
+    silence_seconds: float | None = None,
+) -> Outcome:
     """Run ``work(emit)`` in a child. What it emits (anything that JSON holds) comes back in order.
 
     ``user`` is whom the child becomes, with that user's groups; only root can become another. Raises ``KeyError`` where
-    there is no such user.
+    there is no such user. A child that says nothing for ``silence_seconds`` has hung before its time is over.
     """
     account = pwd.getpwnam(user) if user else None
     reader, writer = os.pipe()
@@ -47,15 +56,16 @@ def run(work: t.Callable[[Emit], None], timeout_seconds: float, user: str | None
     os.close(writer)
     deadline = time.monotonic() + timeout_seconds
     try:
-        data, finished = _read_until(reader, deadline)
+        data, finished, heard = _read_until(reader, deadline, silence_seconds)
     finally:
         os.close(reader)
     messages = [json.loads(line) for line in data.split(b"\n")[:-1]]
     status = _reap(pid, max(deadline - time.monotonic(), 0.1)) if finished else None
     if status is None:
+        quiet = time.monotonic() - heard
         _kill(pid)
         _reap(pid, _REAP_SECONDS)
-        return Outcome("hung", messages)
+        return Outcome("hung", messages, quiet_seconds=quiet)
     if os.WIFSIGNALED(status):
         return Outcome("died", messages, signal.Signals(os.WTERMSIG(status)).name)
     if os.WEXITSTATUS(status) != 0:
@@ -100,16 +110,19 @@ def _be_child(
         os._exit(code)
 
 
-def _read_until(reader: int, deadline: float) -> tuple[bytes, bool]:
-    data = b""
+def _read_until(reader: int, deadline: float, silence: float | None) -> tuple[bytes, bool, float]:
+    """What was said, whether the child closed its end, and when it was last heard."""
+    parts: list[bytes] = []
+    heard = time.monotonic()
     while True:
-        left = deadline - time.monotonic()
+        left = (deadline if silence is None else min(deadline, heard + silence)) - time.monotonic()
         if left <= 0 or not select.select([reader], [], [], left)[0]:
-            return data, False
+            return b"".join(parts), False, heard
         part = os.read(reader, 65536)
+        heard = time.monotonic()
         if not part:
-            return data, True
-        data += part
+            return b"".join(parts), True, heard
+        parts.append(part)
 
 
 def _reap(pid: int, seconds: float) -> int | None:

@@ -33,6 +33,19 @@ def test_the_limit_is_one_of_time() -> None:
     assert child.run(lambda emit: time.sleep(600), 0.2).ended == "hung"
 
 
+def test_a_child_that_says_nothing_has_hung_before_its_time_is_over() -> None:
+    def work(emit: child.Emit) -> None:
+        for number in range(3):
+            time.sleep(0.2)
+            emit(number)
+        time.sleep(600)
+
+    began = time.monotonic()
+    outcome = child.run(work, 300, silence_seconds=1.0)
+    assert (outcome.ended, outcome.messages) == ("hung", [0, 1, 2]), "each word starts the time anew"
+    assert 1.0 <= outcome.quiet_seconds <= time.monotonic() - began < 300
+
+
 def test_a_child_that_closes_its_end_and_stays_is_hung_too() -> None:
     def work(emit: child.Emit) -> None:
         os.closerange(3, 256)
