@@ -7,6 +7,7 @@ pages hold the same bytes in any buffer below 2 GiB: data that lands in the wron
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import typing as t
 
@@ -22,6 +23,7 @@ def seed(source: str, target: str, size: int, issued_by: str, number: int | str)
     return f"{source}>{target}/{size}/{issued_by}/{number}"
 
 
+@functools.lru_cache(maxsize=16)
 def tile(seed_text: str, size: int) -> bytes:
     """The first ``size`` bytes of the tile of a seed, at most ``TILE_BYTES``."""
     return hashlib.shake_128(seed_text.encode()).digest(min(size, TILE_BYTES)).translate(_ALLOWED)

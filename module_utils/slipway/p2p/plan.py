@@ -48,6 +48,11 @@ class Step:
     seconds: float
     name: str = ""
 
+    @property
+    def is_set(self) -> bool:
+        """Whether it is about many pairs at one time, of which some can be left out."""
+        return self.test == "concurrent" or self.kind == "together"
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Proxmox node behind the wire: proxmoxer and requests are real, only what would leave the machine is answered here."""
+"""A Proxmox node behind the wire: proxmoxer and requests are real, only what would leave the machine is answered here.
+
+And machines with simulated GPUs for ``gpu_p2p``.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+import shutil
 import typing as t
+from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
+from ansible.modules import gpu_p2p
+from gpu import runfile
+from simulated_gpus import VERSION, SimulatedMachine
 
 UPID = "UPID:node1:0000ABCD:00001234:6731F2A0:{}:{}:deploy@pve!slipway:"
 
@@ -194,3 +203,29 @@ def proxmox(monkeypatch: pytest.MonkeyPatch) -> Proxmox:
     for name in ("HOST", "PORT", "USER", "PASSWORD", "TOKEN_ID", "TOKEN_SECRET", "VALIDATE_CERTS", "CA_PATH"):
         monkeypatch.delenv(f"PROXMOX_{name}", raising=False)
     return server
+
+
+@pytest.fixture(scope="session")
+def simulated_libcuda(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Where the rig's library looks for a machine, and the library."""
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler here")
+    folder = tmp_path_factory.mktemp("libcuda")
+    runfile.compile_libcuda(folder / "libcuda.so.1", VERSION, folder / "root")
+    return folder / "root", folder / "libcuda.so.1"
+
+
+@pytest.fixture
+def gpus_on(
+    simulated_libcuda: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> t.Callable[[int], SimulatedMachine]:
+    """Let ``gpu_p2p`` look at a machine with so many GPUs."""
+    root, library = simulated_libcuda
+
+    def make(gpus: int) -> SimulatedMachine:
+        shutil.rmtree(root, ignore_errors=True)
+        machine = SimulatedMachine(root, library, gpus)
+        monkeypatch.setattr(gpu_p2p, "run", functools.partial(gpu_p2p.run, root=str(root), library=str(library)))
+        return machine
+
+    return make

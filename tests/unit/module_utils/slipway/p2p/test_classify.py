@@ -74,6 +74,25 @@ def test_pages_in_each_others_place_show(page: int) -> None:
     assert wrong.count > 2 * page * 0.98
 
 
+def test_one_wrong_byte_is_no_data_of_before() -> None:
+    got, old = filled("a", 65536), filled("b", 65536)
+    same = next(place for place in range(65536) if got[place] != old[place])
+    got[same] = old[same]
+    wrong = judged(got, "a", ("b",))
+    assert wrong is not None
+    assert (wrong.kind, wrong.count) == ("garbage", 1)
+
+
+def test_bytes_of_much_garbage_are_counted_in_part() -> None:
+    size = 20 * TILE_BYTES
+    wrong = judged(filled("b", size), "a")
+    assert wrong is not None
+    assert (wrong.kind, wrong.offset, wrong.exact) == ("garbage", 0, False)
+    assert 15 * TILE_BYTES < wrong.count <= 16 * TILE_BYTES
+    zeros = judged(bytearray(size), "a")
+    assert zeros == Wrong("zeros", 0, size, size)
+
+
 def test_noise_is_garbage() -> None:
     wrong = judged(bytearray(os.urandom(65536)), "a", ("b", "c"))
     assert wrong is not None
