@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CUDA driver API by ctypes, asked in a child: does it initialise here, and which GPUs does it have?
 
-``libcuda`` is loaded in the child alone. Symbols are those that the library exports (the names of ``cuda.h`` are
-macros): an unsuffixed one may be an older ABI.
+``libcuda`` is loaded in the child alone.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import ctypes
 import os
 import typing as t
 
-from . import child, cuda_codes
+from . import child
+from .driver import CallError, Driver
 from .host import bus_id
 from .userspace import LIBRARY
 
@@ -51,15 +51,11 @@ def probe(timeout_seconds: float, library: str = LIBRARY, user: str | None = Non
     return facts
 
 
-class _CallError(Exception):
-    """A call gave a code other than 0; it has been told already."""
-
-
 def _ask(emit: child.Emit, library: str) -> None:
     """Runs in the child. Tells each call before it is made, so that the one that never returns is known."""
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     try:
-        driver = ctypes.CDLL(library)
+        driver = Driver(library)
     except OSError as error:
         emit({"error": f"{library} cannot be loaded: {error}"})
         return
@@ -67,21 +63,16 @@ def _ask(emit: child.Emit, library: str) -> None:
     def call(symbol: str, *arguments: t.Any) -> None:
         emit({"call": symbol, "result": None, "name": None, "error": ""})
         try:
-            function = getattr(driver, symbol)
-        except AttributeError:
-            emit({"error": f"{library} has no {symbol}"})
-            raise _CallError from None
-        function.restype = ctypes.c_int
-        code = function(*arguments)
-        emit({"result": code, "name": cuda_codes.name(code, _told(driver, code))})
-        if code != 0:
-            emit({"error": f"{symbol} returned {code} ({cuda_codes.name(code, _told(driver, code))})"})
-            raise _CallError
+            driver.call(symbol, *arguments)
+        except CallError as error:
+            emit({"result": error.code, "name": error.name if error.code is not None else None, "error": str(error)})
+            raise
+        emit({"result": 0, "name": driver.name(0)})
 
     try:
         number = ctypes.c_int(0)
         # Before cuInit, and whatever comes of it: it needs no device, and the version helps to read what cuInit says.
-        with contextlib.suppress(_CallError):
+        with contextlib.suppress(CallError):
             call("cuDriverGetVersion", ctypes.byref(number))
             emit({"driver_version": f"{number.value // 1000}.{number.value % 1000 // 10}"})
         call("cuInit", ctypes.c_uint(0))
@@ -90,7 +81,7 @@ def _ask(emit: child.Emit, library: str) -> None:
         emit({"devices": count})
         for ordinal in range(count):
             emit({"gpu": _device(call, ordinal)})
-    except _CallError:
+    except CallError:
         return
 
 
@@ -111,16 +102,3 @@ def _device(call: t.Callable[..., None], ordinal: int) -> dict[str, t.Any]:
         "memory_mib": size.value // _MIB,
         "sm": capability[0] * 10 + capability[1],
     }
-
-
-def _told(driver: ctypes.CDLL, code: int) -> str:
-    """The library's own name for a code, if it has one."""
-    try:
-        function = driver.cuGetErrorName
-    except AttributeError:
-        return ""
-    function.restype = ctypes.c_int
-    pointer = ctypes.c_char_p()
-    if function(ctypes.c_int(code), ctypes.byref(pointer)) != 0 or not pointer.value:
-        return ""
-    return pointer.value.decode("ascii", "replace")
