@@ -225,6 +225,20 @@ def test_a_device_that_does_not_give_a_context(gpus: SimulatedMachine) -> None:
     assert gpus.run(ask) == [0, 46]
 
 
+def test_peers_that_are_too_many(gpus: SimulatedMachine) -> None:
+    def ask(cuda: Cuda) -> list[int]:
+        cuda.ok("cuInit", 0)
+        contexts = [cuda.use(device) for device in (0, 1)]
+        found = []
+        for device in (0, 1):
+            cuda.use(device)
+            found.append(cuda.call("cuCtxEnablePeerAccess", contexts[1 - device], 0))
+        return found
+
+    gpus.faults("error call=cuCtxEnablePeerAccess device={1} code=711")
+    assert gpus.run(ask) == [0, 711]
+
+
 @pytest.mark.parametrize("code", [700, 719, 226, 214])
 def test_a_sticky_error_fails_every_call_of_its_context(gpus: SimulatedMachine, code: int) -> None:
     def ask(cuda: Cuda) -> list[t.Any]:
@@ -346,11 +360,16 @@ def test_memory_that_another_process_holds(gpus: SimulatedMachine) -> None:
     [
         "droped from={0}",
         "dropped form={0}",
-        "slow from={0}",
+        "dropped from=0000:99:00.0",
         "dropped from",
+        "dropped from={0} call=cuInit",
+        "dropped min=4X",
+        "stale from={0}",
+        "slow from={0}",
         "link device={0}",
         "error code=x",
-        "dropped min=4X",
+        "error call=cuInot code=3",
+        "error device={0}",
     ],
 )
 def test_a_line_that_makes_no_sense_ends_the_process(gpus: SimulatedMachine, line: str) -> None:

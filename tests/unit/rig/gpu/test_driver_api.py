@@ -330,6 +330,20 @@ def test_who_waits_for_a_word_that_nobody_writes_waits_for_ever(gpus: SimulatedM
         gpus.run(ask, seconds=1)
 
 
+def test_a_stream_that_is_held_back_takes_only_so_much(gpus: SimulatedMachine) -> None:
+    def ask(cuda: Cuda, count: int) -> int:
+        cuda.start(0)
+        memory, stream, word = cuda.memory(0, 4), cuda.stream(0), cuda.out("cuMemHostAlloc", 4, 3)
+        cuda.ok("cuStreamWaitValue32_v2", stream, word, 1, 1)
+        for _ in range(count):
+            cuda.ok("cuMemsetD8Async", memory, 0, 4, stream)
+        return cuda.call("cuStreamQuery", stream)
+
+    assert gpus.run(ask, 1000) == 600
+    with pytest.raises(AssertionError, match="no answer"):
+        gpus.run(ask, 1100, seconds=1)
+
+
 def test_a_fork_of_a_process_with_cuda_has_none(gpus: SimulatedMachine) -> None:
     def ask(cuda: Cuda) -> int:
         cuda.start(0)

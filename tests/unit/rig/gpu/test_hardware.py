@@ -65,7 +65,9 @@ def test_nine_gpus_are_refused() -> None:
 def test_power_on_forgets_the_driver_and_keeps_what_is_mounted(machine: Path) -> None:
     Kernel(machine).load("nvidia", Image("595.58.03", True), {})
     mounted = {name: (machine / name).stat().st_ino for name in hardware.MOUNTS}
+    (machine / "proc/driver/gpu-faults").write_text("dropped\n")
     hardware.power_on(machine, 4)
+    assert not (machine / "proc/driver/gpu-faults").exists()
     assert not list(machine.rglob("*nvidia*"))
     assert "nvidia" not in (machine / "proc/devices").read_text()
     assert {name: (machine / name).stat().st_ino for name in hardware.MOUNTS} == mounted

@@ -121,10 +121,6 @@ static int begin(void)
 			continue;
 		}
 		head->started = 1;
-		if (head->source.memory)
-			raise_link(head->source.memory->device);
-		if (head->target.memory)
-			raise_link(head->target.memory->device);
 		head->ready = now + latency(head);
 		head->remaining = head->size;
 		if (!moves_bytes(head)) {

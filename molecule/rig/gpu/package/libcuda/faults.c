@@ -6,6 +6,7 @@
  */
 #include "driver.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,29 @@ static void take_text(char *target, size_t size, const char *value)
 		snprintf(target, size, "%s", value);
 }
 
+/* The address of a device that this machine has, or "*" for any. */
+static void take_device(char *target, size_t size, const char *value)
+{
+	char path[256];
+
+	take_text(target, size, value);
+	snprintf(path, sizeof(path), ROOT "/sys/bus/pci/devices/%s", target);
+	if (access(path, F_OK))
+		senseless(value);
+}
+
+/* The name of a call that this library has. */
+static void take_call(char *target, size_t size, const char *value)
+{
+	Dl_info self;
+	void *library;
+
+	take_text(target, size, value);
+	if (!dladdr(kinds, &self) || !(library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) || !dlsym(library, target))
+		senseless(value);
+	dlclose(library);
+}
+
 static void take_word(struct fault *fault, char *word)
 {
 	char *value = strchr(word, '=');
@@ -101,13 +125,13 @@ static void take_word(struct fault *fault, char *word)
 		senseless(word);
 	*value++ = 0;
 	if (!strcmp(word, "from"))
-		take_text(fault->from, sizeof(fault->from), value);
+		take_device(fault->from, sizeof(fault->from), value);
 	else if (!strcmp(word, "to"))
-		take_text(fault->to, sizeof(fault->to), value);
+		take_device(fault->to, sizeof(fault->to), value);
 	else if (!strcmp(word, "device"))
-		take_text(fault->device, sizeof(fault->device), value);
+		take_device(fault->device, sizeof(fault->device), value);
 	else if (!strcmp(word, "call"))
-		take_text(fault->call, sizeof(fault->call), value);
+		take_call(fault->call, sizeof(fault->call), value);
 	else if (!strcmp(word, "min"))
 		fault->least = decimal(value);
 	else if (!strcmp(word, "max"))
@@ -162,7 +186,10 @@ static void take_line(char *line)
 		take_word(fault, word);
 	if (!fault->every || ((kind == SLOW || kind == IMPLAUSIBLE || kind == COLLAPSE) && !(fault->gbps > 0))
 	    || ((kind == LINK || kind == COLLAPSE || kind == OCCUPIED) && !*fault->device)
-	    || (kind == LINK && !fault->generation && !fault->width) || fault->generation > 6)
+	    || (kind == LINK && !fault->generation && !fault->width) || fault->generation > 6
+	    || (*fault->call && ((kind != HANG && kind != ERROR) || *fault->from || *fault->to))
+	    || ((kind == HANG || kind == ERROR) && *fault->device && !*fault->call)
+	    || ((kind == STALE || kind == MIRROR) && (!*fault->from || !*fault->to)))
 		senseless(kinds[kind]);
 	fault_count++;
 }
@@ -417,13 +444,11 @@ static void take_page(struct shadow *shadow, const struct allocation *memory, si
 	shadow->pages[page] = 1;
 }
 
+/* Of one pair: from any to any GPU would need one for each. */
 static void need_shadow(struct fault *fault)
 {
 	if (fault->shadow.bytes)
 		return;
-	/* From any to any GPU would need one for each pair. */
-	if (!*fault->from || !*fault->to)
-		senseless(kinds[fault->kind]);
 	fault->shadow.bytes = sparse(WINDOW);
 	fault->shadow.pages = sparse(WINDOW / PAGE);
 }

@@ -314,6 +314,10 @@ static CUresult copy(CUstream handle, CUdeviceptr to, resolver target, CUdevicep
 			    && reaches(stream->context, ends[0].memory->device, ends[0].memory->context)
 			    && reaches(stream->context, ends[1].memory->device, ends[1].memory->context);
 	number_copy(operation);
+	if (ends[0].memory)
+		raise_link(ends[0].memory->device);
+	if (ends[1].memory)
+		raise_link(ends[1].memory->device);
 	if (wait || !(ends[0].memory || ends[0].pinned) || !(ends[1].memory || ends[1].pinned)) {
 		finish_stream(stream);
 		return stream->context->error;
