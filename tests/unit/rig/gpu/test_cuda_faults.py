@@ -109,6 +109,23 @@ def test_stale_is_one_round_behind(gpus: SimulatedMachine) -> None:
     assert gpus.run(arrives, (0, 2), 70000, None, 3) == [rounds[0], rounds[0], rounds[1]]
 
 
+def test_late_writes_arrive_after_the_copy_has_ended(gpus: SimulatedMachine) -> None:
+    def ask(cuda: Cuda) -> list[bytes]:
+        cuda.start(0, 2)
+        source, target, gone = cuda.memory(0, 4096, DATA), cuda.memory(2, 4096), cuda.memory(2, 4096)
+        cuda.copy((0, source), (2, target), 4096)
+        cuda.copy((0, source), (2, gone), 4096)
+        cuda.ok("cuMemFree_v2", gone)
+        found = [cuda.read(2, target, 4)]
+        cuda.ok("cuMemsetD8_v2", target, 0x5A, 4096)
+        found.append(cuda.read(2, target, 4))
+        time.sleep(0.3)
+        return [*found, cuda.read(2, target, 4)]
+
+    gpus.faults("late from={0} to={2} us=200000")
+    assert gpus.run(ask) == [SENTINEL * 4, b"Z" * 4, DATA[:4]]
+
+
 def test_garbage(gpus: SimulatedMachine) -> None:
     gpus.faults("garbage from={0} to={2}")
     (found,) = gpus.run(arrives)

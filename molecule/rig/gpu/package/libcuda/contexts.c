@@ -32,6 +32,7 @@ CUresult enter(const char *call)
 	if (!owns_driver() && initialised)
 		return NOT_INITIALIZED;
 	read_faults();
+	arrive_late();
 	return fault_of_call(call, -1);
 }
 

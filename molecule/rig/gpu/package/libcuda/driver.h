@@ -147,6 +147,7 @@ int context_known(CUcontext context);
 int reaches(CUcontext context, CUdevice device, CUcontext other);
 
 /* memory.c */
+void content_changed(struct allocation *memory);
 CUdeviceptr window_of(CUdevice device);
 int host_memory_at(CUdeviceptr address, size_t size);
 void free_memory_of(CUcontext context);
@@ -188,7 +189,8 @@ void number_copy(struct operation *operation);
 void count_together(struct operation **moving, int count);
 int deliver(struct operation *operation, CUresult *error);
 int read_mirror(CUdevice reader, struct place *source, char *target, size_t size);
-void forget_mirrors(const struct allocation *memory);
+void arrive_late(void);
+void forget(const struct allocation *memory);
 
 /* Every call of the API begins with one of these. The lock is given back wherever the function returns. */
 #define ENTER()                                                               \

@@ -23,7 +23,7 @@
 
 enum kind {
 	/* What becomes of bytes. */
-	DROPPED, ZEROS, PARTIAL, STALE, GARBAGE, MIRROR,
+	DROPPED, ZEROS, PARTIAL, STALE, GARBAGE, LATE, MIRROR,
 	/* What becomes of the copy. */
 	HANG, ERROR, SLOW, IMPLAUSIBLE, LATENCY, STAGED,
 	/* What the driver says. */
@@ -34,7 +34,7 @@ enum kind {
 };
 
 static const char *const kinds[KINDS] = {
-	"dropped", "zeros", "partial", "stale", "garbage", "mirror", "hang", "error", "slow", "implausible",
+	"dropped", "zeros", "partial", "stale", "garbage", "late", "mirror", "hang", "error", "slow", "implausible",
 	"latency", "staged", "no-access", "false-access", "link", "collapse", "occupied",
 };
 
@@ -181,6 +181,7 @@ static void take_line(char *line)
 	fault->most = SIZE_MAX;
 	fault->every = 1;
 	fault->code = kind == FALSE_ACCESS ? PEER_ACCESS_UNSUPPORTED : 719;
+	fault->us = kind == LATE ? 100000 : 0;
 	fault->gbps = kind == IMPLAUSIBLE ? 103.9 : kind == COLLAPSE ? 2.7 : 0;
 	while ((word = strtok_r(NULL, space, &rest)))
 		take_word(fault, word);
@@ -501,6 +502,68 @@ static void deliver_garbage(char *target, size_t size)
 	}
 }
 
+/* Bytes on their way to memory whose copy has ended. They arrive by the clock on the wall: who gives them time, sleeps. */
+struct late {
+	struct late *next;
+	struct allocation *memory;
+	char *target, *bytes;
+	size_t size;
+	double due;
+};
+
+static struct late *late;
+
+static double wall_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
+}
+
+static void deliver_later(const struct fault *fault, const struct place *target, const struct place *source, size_t size)
+{
+	struct late **link = &late, *new = calloc(1, sizeof(*new));
+
+	if (!new || !(new->bytes = malloc(size)))
+		abort();
+	memcpy(new->bytes, source->bytes, size);
+	new->memory = target->memory;
+	new->target = target->bytes;
+	new->size = size;
+	new->due = wall_us() + fault->us;
+	while (*link)
+		link = &(*link)->next;
+	*link = new;
+}
+
+static void take_late(struct late **link, int arrives)
+{
+	struct late *gone = *link;
+
+	if (arrives) {
+		memcpy(gone->target, gone->bytes, gone->size);
+		content_changed(gone->memory);
+	}
+	*link = gone->next;
+	free(gone->bytes);
+	free(gone);
+}
+
+/* With every call: what is due by now. */
+void arrive_late(void)
+{
+	struct late **link = &late;
+	double now = late ? wall_us() : 0;
+
+	while (*link) {
+		if ((*link)->due <= now)
+			take_late(link, 1);
+		else
+			link = &(*link)->next;
+	}
+}
+
 /* What a fault makes of a copy: 1 if it has been made, and the error that it ends with. */
 int deliver(struct operation *operation, CUresult *error)
 {
@@ -535,6 +598,8 @@ int deliver(struct operation *operation, CUresult *error)
 		deliver_stale(fault, &target, &source, size);
 	else if (fault->kind == GARBAGE)
 		deliver_garbage(target.bytes, size);
+	else if (fault->kind == LATE)
+		deliver_later(fault, &target, &source, size);
 	else if (fault->kind == MIRROR)
 		deliver_mirror(fault, &target, &source, size);
 	return 1;
@@ -561,11 +626,19 @@ int read_mirror(CUdevice reader, struct place *source, char *target, size_t size
 	return 0;
 }
 
-/* Memory that is given back takes its mirrors along. */
-void forget_mirrors(const struct allocation *memory)
+/* Memory that is given back takes along its mirrors, and what is on its way to it. */
+void forget(const struct allocation *memory)
 {
 	size_t start = memory->address - window_of(memory->device);
+	struct late **link = &late;
 	int i;
+
+	while (*link) {
+		if ((*link)->memory == memory)
+			take_late(link, 0);
+		else
+			link = &(*link)->next;
+	}
 
 	for (i = 0; i < fault_count; i++)
 		if (faults[i].kind == MIRROR && faults[i].shadow.bytes && is(faults[i].to, memory->device))

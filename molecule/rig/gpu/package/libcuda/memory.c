@@ -108,7 +108,7 @@ static void free_allocation(struct allocation **link)
 	struct allocation *gone = *link;
 
 	*link = gone->next;
-	forget_mirrors(gone);
+	forget(gone);
 	munmap(gone->bytes, gone->size);
 	free(gone);
 }
@@ -229,6 +229,11 @@ void free_memory_of(CUcontext context)
 }
 
 /* ---- where an address leads ---- */
+
+void content_changed(struct allocation *memory)
+{
+	memory->version = ++versions;
+}
 
 CUdeviceptr window_of(CUdevice device)
 {
@@ -424,13 +429,13 @@ CUresult move_bytes(struct operation *operation)
 	CUresult error;
 
 	if (operation->direct && deliver(operation, &error)) {
-		to->version = ++versions;
+		content_changed(to);
 		return error;
 	}
 	if (from && from->device != context->device && reaches(context, from->device, from->context)
 	    && read_mirror(context->device, &operation->source, operation->target.bytes, operation->size)) {
 		if (to)
-			to->version = ++versions;
+			content_changed(to);
 		return SUCCESS;
 	}
 	if (to && from && to->copied.version == to->version && to->copied.from_version == from->version
@@ -439,7 +444,7 @@ CUresult move_bytes(struct operation *operation)
 	memmove(operation->target.bytes, source, operation->size);
 	if (!to)
 		return SUCCESS;
-	to->version = ++versions;
+	content_changed(to);
 	to->copied.version = from && from != to ? to->version : 0;
 	to->copied.from_version = from ? from->version : 0;
 	to->copied.from = source;
@@ -501,7 +506,7 @@ void fill_bytes(struct operation *operation)
 	uint32_t *words = (uint32_t *)operation->target.bytes;
 	size_t i;
 
-	operation->target.memory->version = ++versions;
+	content_changed(operation->target.memory);
 	if (operation->width == 1) {
 		memset(operation->target.bytes, (int)operation->value, operation->size);
 		return;
