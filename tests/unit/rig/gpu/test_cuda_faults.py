@@ -280,6 +280,21 @@ def test_a_sticky_error_fails_every_call_of_its_context(gpus: SimulatedMachine, 
     assert gpus.run(arrives, (0, 3)) == [pattern(4096)], "a new process begins anew"
 
 
+def test_what_waits_for_a_broken_context_goes_on(gpus: SimulatedMachine) -> None:
+    def ask(cuda: Cuda) -> list[int]:
+        contexts = cuda.start(0, 2)
+        source, target, first, second = cuda.memory(0, 4096), cuda.memory(2, 4096), cuda.stream(0), cuda.stream(2)
+        cuda.use(0)
+        event = cuda.out("cuEventCreate", 2)
+        cuda.ok("cuMemcpyPeerAsync", target, contexts[1], source, contexts[0], 4096, first)
+        cuda.ok("cuEventRecord", event, first)
+        cuda.ok("cuStreamWaitEvent", second, event, 0)
+        return [cuda.call("cuStreamSynchronize", stream) for stream in (second, first)]
+
+    gpus.faults("error from={0} to={2} code=700")
+    assert gpus.run(ask) == [0, 700]
+
+
 def test_an_error_may_stand_in_the_kernels_log(fresh_gpus: SimulatedMachine) -> None:
     fresh_gpus.faults("error from={0} to={2} code=214 xid=48")
     fresh_gpus.file("dev/kmsg", "")

@@ -33,6 +33,7 @@ def test_devices(gpus: SimulatedMachine) -> None:
 def test_peers(gpus: SimulatedMachine) -> None:
     def ask(cuda: Cuda) -> list[t.Any]:
         cuda.ok("cuInit", 0)
+        twin = cuda.out("cuCtxCreate_v2", 0, 0)
         first, second = cuda.use(0), cuda.use(1)
         cuda.use(0)
         return [
@@ -46,11 +47,12 @@ def test_peers(gpus: SimulatedMachine) -> None:
             cuda.call("cuCtxEnablePeerAccess", second, 0),
             cuda.call("cuCtxEnablePeerAccess", second, 1),
             cuda.call("cuCtxEnablePeerAccess", first, 0),
+            cuda.call("cuCtxEnablePeerAccess", twin, 0),
             cuda.call("cuCtxEnablePeerAccess", 12345, 0),
             cuda.call("cuCtxDisablePeerAccess", second),
         ]
 
-    assert gpus.run(ask) == [1, 0, 101, [0, 1, 0, 1, 0], 101, 705, 0, 704, 1, 201, 201, 0]
+    assert gpus.run(ask) == [1, 0, 101, [0, 1, 0, 1, 0], 101, 705, 0, 704, 1, 201, 217, 201, 0]
 
 
 def test_contexts(gpus: SimulatedMachine) -> None:
@@ -74,16 +76,19 @@ def test_contexts(gpus: SimulatedMachine) -> None:
     assert gpus.run(ask) == [201, 1, True, True, [709, 709, 1], 201, [709, 201]]
 
 
-def test_a_reset_takes_the_memory_back(gpus: SimulatedMachine) -> None:
-    def ask(cuda: Cuda) -> list[int]:
+def test_a_reset_takes_the_memory_back_and_is_no_release(gpus: SimulatedMachine) -> None:
+    def ask(cuda: Cuda) -> list[t.Any]:
         cuda.ok("cuInit", 0)
         memory = cuda.memory(0, MIB)
         cuda.ok("cuDevicePrimaryCtxReset_v2", 0)
-        cuda.contexts.clear()
+        flags, active = ctypes.c_uint32(), ctypes.c_int()
+        cuda.ok("cuDevicePrimaryCtxGetState", 0, flags, active)
+        gone = [active.value, cuda.call("cuCtxSetCurrent", cuda.contexts.pop(0))]
         cuda.use(0)
-        return [cuda.call("cuMemFree_v2", memory)]
+        freed = cuda.call("cuMemFree_v2", memory)
+        return [*gone, freed, [cuda.call("cuDevicePrimaryCtxRelease_v2", 0) for _ in range(3)]]
 
-    assert gpus.run(ask) == [1]
+    assert gpus.run(ask) == [0, 709, 1, [0, 0, 201]]
 
 
 def test_memory_has_an_end_and_counts_what_is_taken(gpus: SimulatedMachine) -> None:
@@ -232,6 +237,18 @@ def test_a_copy_has_not_arrived_before_its_stream_was_waited_for(gpus: Simulated
         return cuda.read(1, target, 8)
 
     assert gpus.run(hasty) == b"\xa5" * 8
+
+
+def test_memory_outlives_the_copies_that_others_make_into_it(gpus: SimulatedMachine) -> None:
+    def ask(cuda: Cuda) -> list[int]:
+        contexts = cuda.start(0, 1)
+        size = 64 * MIB
+        source, target, stream = cuda.memory(0, size, DATA), cuda.memory(1, size), cuda.stream(0)
+        cuda.ok("cuMemcpyPeerAsync", target, contexts[1], source, contexts[0], size, stream)
+        cuda.use(1)
+        return [cuda.call("cuMemFree_v2", target), cuda.call("cuStreamQuery", stream)]
+
+    assert gpus.run(ask) == [0, 0]
 
 
 def test_streams_wait_for_events_of_others(gpus: SimulatedMachine) -> None:

@@ -73,7 +73,7 @@ static CUresult sound(CUcontext context)
 {
 	if (!context || !context_known(context))
 		return INVALID_CONTEXT;
-	if (!context->references)
+	if (!context->active)
 		return CONTEXT_IS_DESTROYED;
 	return context->error;
 }
@@ -110,9 +110,10 @@ static struct context *new_context(CUdevice device, int primary)
 /* Everything that belongs to it goes. Peers that had access keep a number that no context will have again. */
 static void end_context(CUcontext context)
 {
-	context->references = 0;
+	context->active = 0;
 	drop_streams_of(context);
 	drop_operations(&context->standard);
+	settle_events_of(context);
 	free_memory_of(context);
 	memset(context->peers, 0, sizeof(context->peers));
 }
@@ -129,21 +130,27 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	/* A fault that left the context broken outlives it: only a new process gets rid of it. */
 	if (primaries[device]->error)
 		return primaries[device]->error;
-	if (!primaries[device]->references++)
+	primaries[device]->retained++;
+	if (!primaries[device]->active) {
+		primaries[device]->active = 1;
 		primaries[device]->serial = ++serials;
+	}
 	*context = primaries[device];
 	return SUCCESS;
 }
 
+/* Ends it, but does not count as a release. */
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+	CUcontext context;
+
 	NEED_DEVICE(device);
-	if (primaries[device] && primaries[device]->references) {
-		finish_context(primaries[device]);
-		end_context(primaries[device]);
-		return primaries[device]->error;
-	}
-	return SUCCESS;
+	context = primaries[device];
+	if (!context || !context->active)
+		return SUCCESS;
+	finish_context(context);
+	end_context(context);
+	return context->error;
 }
 
 EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
@@ -154,12 +161,9 @@ EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device)
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
 	NEED_DEVICE(device);
-	if (!primaries[device] || !primaries[device]->references)
+	if (!primaries[device] || !primaries[device]->retained)
 		return INVALID_CONTEXT;
-	if (primaries[device]->references == 1)
-		return cuDevicePrimaryCtxReset_v2(device);
-	primaries[device]->references--;
-	return SUCCESS;
+	return --primaries[device]->retained ? SUCCESS : cuDevicePrimaryCtxReset_v2(device);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device)
@@ -173,7 +177,7 @@ EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags,
 	if (!flags || !active)
 		return INVALID_VALUE;
 	*flags = 0;
-	*active = primaries[device] && primaries[device]->references;
+	*active = primaries[device] && primaries[device]->active;
 	return SUCCESS;
 }
 
@@ -193,7 +197,7 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice 
 	*context = new_context(device, 0);
 	if (!*context)
 		return OUT_OF_MEMORY;
-	(*context)->references = 1;
+	(*context)->active = 1;
 	return push(*context);
 }
 
@@ -202,7 +206,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 	NEED_INIT();
 	if (!context || !context_known(context) || context->primary)
 		return INVALID_CONTEXT;
-	if (!context->references)
+	if (!context->active)
 		return CONTEXT_IS_DESTROYED;
 	finish_context(context);
 	end_context(context);
@@ -216,7 +220,7 @@ EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 	NEED_INIT();
 	if (context && !context_known(context))
 		return INVALID_CONTEXT;
-	if (context && !context->references)
+	if (context && !context->active)
 		return CONTEXT_IS_DESTROYED;
 	if (depth)
 		depth--;
@@ -298,9 +302,9 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 	NEED_CONTEXT(context);
 	if (flags)
 		return INVALID_VALUE;
-	if (sound(peer) || peer->device == context->device)
+	if (sound(peer) || peer == context)
 		return INVALID_CONTEXT;
-	if (!can_access(context->device, peer->device))
+	if (peer->device == context->device || !can_access(context->device, peer->device))
 		return PEER_ACCESS_UNSUPPORTED;
 	if (fault_of_access(context->device, peer->device))
 		return fault_of_access(context->device, peer->device);

@@ -60,8 +60,8 @@ struct stream {
 struct context {
 	struct context *next;
 	CUdevice device;
-	int references; /* of a primary context; a created one has 1 */
-	int primary;
+	int active; /* not so before it is made and when it has ended */
+	int primary, retained; /* a primary context is ended by the last release or by a reset; the others by being destroyed */
 	CUresult error; /* sticky: what every call in this context answers from now on */
 	uint32_t peers[MAX_GPUS]; /* serial numbers of the contexts whose memory it may reach, by device; 0 for none */
 	uint32_t serial;
@@ -158,12 +158,14 @@ void fill_bytes(struct operation *operation);
 struct stream *all_streams(void);
 CUresult find_stream(CUstream handle, struct stream **stream);
 void drop_streams_of(CUcontext context);
+void settle_events_of(CUcontext context);
 
 /* engine.c */
 struct operation *enqueue(struct stream *stream, enum operation_kind kind);
 void pass(double nanoseconds);
 void finish_stream(struct stream *stream);
 void finish_context(CUcontext context);
+void finish_touching(const char *bytes, size_t size);
 void finish_record(CUevent event);
 void drop_operations(struct stream *stream);
 void until_next_end(void);

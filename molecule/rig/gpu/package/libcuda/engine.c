@@ -78,6 +78,7 @@ static void break_context(CUcontext context, CUresult error)
 	for (i = busy_count - 1; i >= 0; i--)
 		if (busy[i]->context == context)
 			drop_operations(busy[i]);
+	settle_events_of(context);
 }
 
 static void end(struct operation *operation)
@@ -240,6 +241,30 @@ void finish_context(CUcontext context)
 		if (stream->context == context)
 			finish_up_to(stream, last);
 	pass(WAKE);
+}
+
+static int touches(const struct place *place, const char *bytes, size_t size)
+{
+	return place->bytes >= bytes && place->bytes < bytes + size;
+}
+
+/* Whoever gives memory back waits for all that works on it, in other contexts too. */
+void finish_touching(const char *bytes, size_t size)
+{
+	struct operation *one;
+	int i = 0;
+
+	while (i < busy_count) {
+		for (one = busy[i]->first; one; one = one->next)
+			if (touches(&one->target, bytes, size) || touches(&one->source, bytes, size))
+				break;
+		if (one) {
+			wait_on();
+			i = 0;
+		} else {
+			i++;
+		}
+	}
 }
 
 void finish_record(CUevent event)

@@ -107,6 +107,7 @@ static void free_allocation(struct allocation **link)
 {
 	struct allocation *gone = *link;
 
+	finish_touching(gone->bytes, gone->size);
 	*link = gone->next;
 	forget(gone);
 	munmap(gone->bytes, gone->size);
@@ -181,6 +182,7 @@ static void free_pinned(struct pinned **link)
 {
 	struct pinned *gone = *link;
 
+	finish_touching(gone->bytes, gone->size);
 	*link = gone->next;
 	munmap(gone->bytes, gone->size);
 	free(gone);
@@ -383,7 +385,7 @@ static CUresult of_context(CUcontext context, CUdeviceptr address)
 {
 	struct place place;
 
-	if (!context || !context_known(context) || !context->references)
+	if (!context || !context_known(context) || !context->active)
 		return INVALID_CONTEXT;
 	if (on_device(address, 1, &place) || place.memory->device != context->device)
 		return INVALID_VALUE;

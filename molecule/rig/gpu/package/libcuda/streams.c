@@ -29,7 +29,7 @@ CUresult find_stream(CUstream handle, struct stream **stream)
 	}
 	for (*stream = streams; *stream; *stream = (*stream)->next)
 		if (*stream == handle && !handle->destroyed)
-			return handle->context->references ? handle->context->error : CONTEXT_IS_DESTROYED;
+			return handle->context->active ? handle->context->error : CONTEXT_IS_DESTROYED;
 	return INVALID_HANDLE;
 }
 
@@ -45,13 +45,23 @@ void drop_streams_of(CUcontext context)
 	}
 }
 
+/* What was to reach them is not done any more: nobody shall wait for it. */
+void settle_events_of(CUcontext context)
+{
+	struct event *event;
+
+	for (event = events; event; event = event->next)
+		if (event->context == context)
+			event->reached = event->recorded;
+}
+
 static CUresult find_event(CUevent handle)
 {
 	struct event *event;
 
 	for (event = events; event; event = event->next)
 		if (event == handle && !event->destroyed)
-			return event->context->references ? SUCCESS : CONTEXT_IS_DESTROYED;
+			return event->context->active ? SUCCESS : CONTEXT_IS_DESTROYED;
 	return INVALID_HANDLE;
 }
 
