@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 import time
 import typing as t
 
@@ -334,6 +335,23 @@ def test_a_word_of_the_host_holds_a_stream_back(gpus: SimulatedMachine) -> None:
         ]
 
     assert gpus.run(ask) == [[600] * 5, DATA[:4], 7, 1]
+
+
+def test_another_thread_may_let_go_who_waits(gpus: SimulatedMachine) -> None:
+    def ask(cuda: Cuda) -> list[int]:
+        cuda.start(0)
+        stream, word = cuda.stream(0), cuda.out("cuMemHostAlloc", 4, 3)
+        cuda.ok("cuStreamWaitValue32_v2", stream, word, 1, 1)
+        codes: list[int] = []
+        waiting = threading.Thread(target=lambda: codes.append(cuda.call("cuStreamSynchronize", stream)))
+        waiting.start()
+        time.sleep(0.1)
+        codes.append(cuda.call("cuStreamQuery", stream))
+        ctypes.c_uint32.from_address(word).value = 1
+        waiting.join()
+        return codes
+
+    assert gpus.run(ask) == [600, 0]
 
 
 def test_who_waits_for_a_word_that_nobody_writes_waits_for_ever(gpus: SimulatedMachine) -> None:
