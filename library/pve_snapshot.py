@@ -55,8 +55,8 @@ options:
     type: str
   keep:
     description:
-      - With O(state=present), how many of our own snapshots are left, this one among them. Older ones are removed when this one
-        is there.
+      - With O(state=present), how many of our own snapshots are left, this one among them if it is ours. Of those that are older
+        than this one the oldest are removed when it is there; none that is newer.
       - Ours are those that this module made, known by the last line of their description. Those of others are never removed and
         do not count.
     type: int

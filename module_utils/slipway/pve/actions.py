@@ -8,7 +8,7 @@ import typing as t
 from ..errors import SlipwayError, cannot
 from ..findings import Finding, finding
 from . import api, clones, desired, devices, guest, lookup, ownership, permissions, power, properties, tasks
-from .client import DONE, Client, doing
+from .client import DONE, ApiError, Client, doing
 from .outcome import Outcome
 from .plan import Plan, plan
 
@@ -243,6 +243,8 @@ class Container:
             self.foreseen.config["template"] = 1
         if self.check_mode:
             return
+        if self.guest.lock:
+            self._wait_until_unlocked()
         with self._doing("make a template of"):
             api.make_template(
                 self.client,
@@ -254,6 +256,10 @@ class Container:
             for row in api.tasks_of_guest(self.client, self.node, self.vmid, "vztemplate")[:1]:
                 task = tasks.wait(self.client, row["upid"], self.params["timeout_seconds"])
                 self.outcome.note_task(task, self._name)
+            if not lookup.read(self.client, self.node, self.vmid).template:
+                raise ApiError(
+                    "the order was taken, and it is no template", "See its last task vztemplate in the node's task list"
+                )
         self.stale = True
 
     def _run(self, send: t.Callable[[], t.Any]) -> None:
@@ -361,6 +367,8 @@ class Container:
         # In check mode there is no new container yet, so what it would be stands for it.
         shown = self.foreseen if self.foreseen and not self.guest.exists else self.guest
         pending = sorted({*self.guest.pending, *outcome.foretold})
+        if self.check_mode and outcome.changed and self.guest.lock:
+            outcome.findings.append(finding("PVE_GUEST_LOCKED", self._name, f"lock: {self.guest.lock}", "warn"))
         return {
             **outcome.told(),
             "container": shown.facts(),

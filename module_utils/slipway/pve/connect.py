@@ -35,6 +35,14 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
     """Connect as the ``api_*`` options say. Raises SlipwayError where that cannot be done."""
     backend = params["api_backend"]
     host = params["api_host"]
+    if "/" in host:
+        raise cannot(
+            "connect to",
+            "the Proxmox API",
+            host,
+            "'api_host' is an address of the web, and a host's name or IP address is needed",
+            "Leave 'https://' and what follows the host out; 'api_port' has the port",
+        )
     needed = {"https": "requests", "ssh_paramiko": "paramiko"}[backend]
     # proxmoxer ends the process when one of these is missing, so that has to be found before.
     for package in ("proxmoxer", needed):

@@ -41,8 +41,12 @@ def configuration(params: Mapping[str, t.Any], guest: Guest) -> dict[str, Value]
     if params.get("onboot") is not None:
         wanted["onboot"] = int(params["onboot"])
     if params.get("tags") is not None:
-        wanted["tags"] = ";".join(params["tags"]) or None
+        tags = [tag for tag in params["tags"] if tag.strip()]
+        if tags or not params["tags"]:  # a list of empty texts asks for nothing
+            wanted["tags"] = ";".join(tags) or None
     if params.get("features") is not None:
+        for fault in values.of_features(params["features"]):
+            raise ValueError(fault)
         wanted["features"] = properties.render(_given(params["features"])) or None
     wanted.update(_networks(params.get("net") or []))
     wanted.update(_devices(params.get("devices") or [], guest))
@@ -121,7 +125,7 @@ def _disks(params: Mapping[str, t.Any], guest: Guest) -> list[Disk]:
         found.append(Disk("rootfs", "rootfs", options, params["rootfs"]))
     for mount in params.get("mounts") or []:
         for key, value in devices.numbered(guest.declared, "mp").items():
-            if devices.mount_path(value) == mount["path"]:
+            if devices.mount_path(value) == devices.clean(mount["path"]):
                 found.append(Disk(key, f"{key} ({mount['path']})", properties.parse(value, "volume"), mount))
     return found
 
@@ -159,6 +163,7 @@ def _new_mounts(declared: Sequence[Mapping[str, t.Any]], guest: Guest) -> dict[s
     for fault in values.of_mounts(declared):
         raise ValueError(fault)
     there = {devices.mount_path(value) for value in devices.numbered(guest.declared, "mp").values()}
+    declared = [{**mount, "path": devices.clean(mount["path"])} for mount in declared]
     new = [mount for mount in declared if mount["path"] not in there]
     # A mount whose removal is pending has its number still, so it is asked for as new under another one.
     keys = devices.assign([mount["path"] for mount in new], (guest.declared, guest.config), "mp", lambda value: None)

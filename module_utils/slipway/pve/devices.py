@@ -65,9 +65,15 @@ def device_path(value: str) -> str | None:
 def mount_path(value: str) -> str | None:
     """The path inside the guest in an ``mpN`` value, or None where the value is not one that Proxmox would accept."""
     try:
-        return properties.parse(value, "volume").get("mp")
+        path = properties.parse(value, "volume").get("mp")
     except ValueError:
         return None
+    return path and clean(path)
+
+
+def clean(path: str) -> str:
+    """A path in one spelling: without slashes that say nothing."""
+    return re.sub("/+", "/", path).rstrip("/") or "/"
 
 
 def as_facts(config: Mapping[str, object]) -> list[dict[str, t.Any]]:

@@ -17,11 +17,22 @@ if t.TYPE_CHECKING:
     from .client import Client
 
 
+LEAST_VMID, MOST_VMID = 100, 999999999
+
+
 def find(client: Client, node: str, vmid: int) -> guest.Guest:
     """Read a container in three calls; one that does not exist comes back with status absent.
 
     Raises SlipwayError where it cannot be read, and where the vmid belongs to something else.
     """
+    if not LEAST_VMID <= vmid <= MOST_VMID:
+        raise cannot(
+            "manage",
+            f"container '{vmid}'",
+            node,
+            f"Proxmox numbers guests from {LEAST_VMID} to {MOST_VMID}",
+            "Declare such a number",
+        )
     with doing("read", f"container '{vmid}'", node):
         found = read(client, node, vmid)
         taken_by = None if found.exists else holder(client, vmid)

@@ -45,10 +45,12 @@ class Snapshots:
         if not self.guest.exists:
             self._without_guest(state)
             return self._result()
-        if self.guest.lock and not self.check_mode:
+        self._read()
+        nothing_to_do = state == "absent" and self._existing is None
+        if self.guest.lock and not self.check_mode and not nothing_to_do:
             # The task of a run before that was killed may be making this very snapshot.
             self.guest = lookup.unlocked(self.client, "change", self.guest, self.params["timeout_seconds"])
-        self._read()
+            self._read()
         {"present": self._present, "absent": self._absent, "rolled_back": self._roll_back}[state]()
         if self.outcome.changed and not self.check_mode:
             self._read()
@@ -149,7 +151,7 @@ class Snapshots:
         worked = self._look_up("vzrollback", lambda: False)
         self._do("roll back to", lambda: api.roll_back(self.client, self.node, self.vmid, self.name, worked))
         if starts:
-            with doing("start", f"container '{self.vmid}'", self.node):
+            with doing("start", f"container '{self.vmid}', which was rolled back to '{self.name}',", self.node):
                 done = power.start(self.client, self.node, self.vmid, self.params["timeout_seconds"])
             self.outcome.note_task(done.task, f"container '{self.vmid}'")
             self.outcome.findings += done.findings
@@ -223,6 +225,9 @@ class Snapshots:
     # --- telling ---
 
     def _result(self) -> dict[str, t.Any]:
+        if self.check_mode and self.outcome.changed and self.guest.lock:
+            subject = f"container '{self.vmid}'"
+            self.outcome.findings.append(finding("PVE_GUEST_LOCKED", subject, f"lock: {self.guest.lock}", "warn"))
         snapshots_now = [one.as_dict() for one in self.there]
         return {**self.outcome.told(), "snapshots": snapshots_now, "status": self.guest.status}
 

@@ -79,9 +79,12 @@ def marked(description: str | None) -> str:
 
 
 def old(snapshots: Sequence[Snapshot], name: str, keep: int, prefix: str) -> list[Snapshot]:
-    """Those that go so that ``keep`` of ours are left, oldest first; ``name`` is one of the ones that stay."""
-    others = [one for one in snapshots if one.ours and one.name.startswith(prefix) and one.name != name]
-    return others[: max(0, len(others) - (keep - 1))]
+    """Those that go so that ``keep`` of ours are left, oldest first: none but what is older than ``name``, which may be yet to be made."""
+    names = [one.name for one in snapshots]
+    made = name not in names
+    ours = [one for one in snapshots if one.ours and one.name.startswith(prefix)]
+    older = ours if made else [one for one in ours if names.index(one.name) < names.index(name)]
+    return older[: max(0, len(ours) + made - keep)]
 
 
 def newer(snapshots: Sequence[Snapshot], name: str) -> list[Snapshot]:

@@ -7,6 +7,7 @@ failure. The subclass here verifies host keys and goes by the exit status.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -43,6 +44,18 @@ class RefuseUnknown(paramiko.RejectPolicy):
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> t.NoReturn:
         raise UnknownHostKey(f"{key.get_name()} {key.fingerprint}")
+
+
+class Serializer(JsonSimpleSerializer):
+    """Reads what pvesh says. Proxmoxer's own takes characters inside texts (U+2028) for ends of lines, and then finds no JSON."""
+
+    def loads(self, response: t.Any) -> t.Any:
+        content = response.content
+        lines = (content.decode("utf-8", "replace") if isinstance(content, bytes) else content).split("\n")
+        for first in range(len(lines)):  # words such as "trying to acquire lock" may come before it
+            with suppress(ValueError):
+                return json.loads("\n".join(lines[first:]))
+        return {"errors": content}
 
 
 class VerifiedSession(SshParamikoSession):
@@ -233,7 +246,7 @@ def connect(params: t.Mapping[str, t.Any]) -> Client:
 
     patience = Patience()
     session = persist(log_in, give_up_unreached, patience)
-    resource = ProxmoxResource(base_url="", session=session, serializer=JsonSimpleSerializer())
+    resource = ProxmoxResource(base_url="", session=session, serializer=Serializer())
     explain = partial(_explain, hop=hop, known_hosts=known_hosts)
     return Client(resource, ROOT, params["api_host"], explain, ERRORS, patience, answered=True, shell=session.run)
 

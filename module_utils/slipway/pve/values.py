@@ -131,6 +131,13 @@ def _keys(keys: Sequence[str]) -> Iterator[str]:
             yield f"entry {number} of 'ssh_public_keys' is not a public key as in an .pub file"
 
 
+def of_features(features: Mapping[str, t.Any]) -> Iterator[str]:
+    """What is wrong with feature flags."""
+    mount = features.get("mount")
+    if mount and not re.fullmatch(r"[a-zA-Z0-9_; ]+", mount):
+        yield f"'features.mount' is '{mount}'; it has names of file systems, separated by semicolons, as in 'nfs;cifs'"
+
+
 def of_devices(devices: Sequence[Mapping[str, t.Any]]) -> Iterator[str]:
     """What is wrong with ``devices``, a sentence each."""
     paths = [device["path"] for device in devices]
