@@ -44,7 +44,8 @@ def main(arguments: list[str]) -> int:
     # The modules would take further options from it, and what they start needs no secrets.
     for name in [name for name in os.environ if name.startswith("PROXMOX_")]:
         del os.environ[name]
-    for ends in (signal.SIGTERM, signal.SIGHUP):
+    # That of the keyboard too: who is started in the background may have inherited that it is ignored.
+    for ends in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ends, interrupt)
     with tempfile.TemporaryDirectory() as scratch:
         options = ["-v", "--tb=short", "--no-header", "-p", "no:cacheprovider", f"--basetemp={scratch}/pytest"]

@@ -18,6 +18,7 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 import typing as t
 from pathlib import Path
 
@@ -293,14 +294,21 @@ def mount(mountpoint: Path) -> int:
     return device
 
 
+def unmount_when_told(mountpoint: Path) -> None:
+    """Unmount on SIGTERM, by force: a file that somebody holds open would keep the file system alive."""
+    signal.sigwait({signal.SIGTERM})
+    subprocess.run(["umount", "--force", "--lazy", mountpoint], check=True)
+
+
 def main(behind: Path, mountpoint: Path) -> None:
     """Put the file system in front of the files that are at its mount point, which are then also to be seen ``behind``."""
+    # Waited for by a thread: a handler could be kept waiting by a read that began a moment before, and one that runs keeps requests waiting.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     behind.mkdir(parents=True, exist_ok=True)
     # Private: else what is mounted in front of the files would also be mounted in front of them here.
     subprocess.run(["mount", "--bind", "--make-private", mountpoint, behind], check=True)
     device = mount(mountpoint)
-    # By force: a file that somebody holds open would keep it alive.
-    signal.signal(signal.SIGTERM, lambda *_: subprocess.run(["umount", "--force", "--lazy", mountpoint], check=True))
+    threading.Thread(target=unmount_when_told, args=(mountpoint,), daemon=True).start()
     try:
         serve(device, Files(behind))
     finally:
