@@ -147,8 +147,12 @@ def run(
     ``root`` is where the node's files are, ``ask`` how its network is asked for an address.
     """
     place = Place(params["vmid"], root)
-    neighbours.wait_for_creation(place, params["timeout_seconds"])
-    node = neighbours.look(root)
+    try:
+        neighbours.wait_for_creation(place, params["timeout_seconds"])
+        node = neighbours.look(root)
+    except PermissionError as error:
+        remedy = "Set ansible_user to root, or ansible_become to true for a user who may use sudo"
+        raise cannot("read", "the node's guests", here(), f"only root may read {error.filename}", remedy) from error
     known = [gpu["bus_id"] for gpu in node.gpus]
     wanted = claims.Wanted(
         vmid=params["vmid"],

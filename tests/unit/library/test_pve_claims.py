@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.module_utils.slipway.errors import SlipwayError
 from ansible.module_utils.slipway.pve import arp, claims, neighbours, node
 from ansible.modules import pve_claims
 
@@ -220,3 +221,12 @@ def test_what_is_not_asked_is_told() -> None:
     assert arp.ask("127.0.0.1", {"bridge": "lo"}).own
     assert arp.ask("2001:db8::5", {"bridge": "lo"}).not_asked == "that is done for IPv4"
     assert arp.ask("192.0.2.21", {"bridge": "lo", "tag": 20}).not_asked == "the node has no interface lo.20"
+
+
+def test_somebody_who_may_not_look_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: t.Any) -> t.NoReturn:
+        raise PermissionError(13, "Permission denied", "/etc/pve/lxc/101.conf")
+
+    monkeypatch.setattr(pve_claims.neighbours, "wait_for_creation", refuse)
+    with pytest.raises(SlipwayError, match=r"only root may read /etc/pve/lxc/101[.]conf[.] Set ansible_user to root"):
+        pve_claims.run({"vmid": 101, "timeout_seconds": 1}, False)
