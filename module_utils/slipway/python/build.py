@@ -64,6 +64,16 @@ def find_interpreters(candidates: t.Iterable[str]) -> t.Iterator[Interpreter]:
             yield found
 
 
+def first_interpreter(candidates: list[str]) -> Interpreter:
+    """The first of the names and paths that runs. Raises ``SlipwayError`` whose message is the cause."""
+    found = next(find_interpreters(candidates), None)
+    if not found:
+        names = ", ".join(candidates)
+        cause = f"none of {names} runs here"
+        raise SlipwayError(cause, [finding("PYTHON_MISSING", names, cause)])
+    return found
+
+
 def note_path(venv: Path) -> Path:
     """Where it is noted that the environment is not whole. Outside, since the folder itself may be made anew."""
     return venv.parent / f".{venv.name}.incomplete"

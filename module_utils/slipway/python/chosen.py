@@ -33,10 +33,7 @@ class Wheel:
 def choose(params: dict[str, t.Any], source: Source) -> list[Wheel]:
     """Ask uv, for the first interpreter that runs. Raises ``SlipwayError`` whose message is the cause."""
     requirements = lock.parse(params["lock_content"])
-    interpreter = next(build.find_interpreters(params["python"]), None)
-    if not interpreter:
-        cause = f"none of {', '.join(params['python'])} runs here"
-        raise SlipwayError(cause, [finding("PYTHON_MISSING", ", ".join(params["python"]), cause)])
+    interpreter = build.first_interpreter(params["python"])
     with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
         text, told = Path(folder) / "requirements.txt", Path(folder) / "pylock.toml"
         text.write_text(params["lock_content"], encoding="utf-8")

@@ -77,7 +77,7 @@ def _look(params: dict[str, t.Any]) -> Situation:
     requirements = lock.parse(text)
     link_before = build.read_link(link) if link else ""
     present = _current_interpreter(venv, params["python"])
-    interpreter = present or _new_interpreter(params["python"])
+    interpreter = present or build.first_interpreter(params["python"] or ["python3"])
     locked = lock.wanted(requirements, interpreter.environment)
     installed = _installed_packages(venv, interpreter.version, locked) if present else {}
     record = build.read_record(venv)
@@ -125,16 +125,6 @@ def _current_interpreter(venv: Path, candidates: list[str] | None) -> build.Inte
         )
         raise SlipwayError(f"it was not made by Slipway {has}", [finding("VENV_FOREIGN", str(venv), has)])
     return found if wanted else None
-
-
-def _new_interpreter(candidates: list[str] | None) -> build.Interpreter:
-    """The interpreter for an environment that must be made."""
-    names = candidates or ["python3"]
-    found = next(build.find_interpreters(names), None)
-    if not found:
-        cause = f"none of {', '.join(names)} runs here"
-        raise SlipwayError(cause, [finding("PYTHON_MISSING", ", ".join(names), cause)])
-    return found
 
 
 def _installed_packages(venv: Path, version: str, locked: dict[str, str]) -> dict[str, list[str]]:
