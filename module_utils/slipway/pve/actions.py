@@ -8,7 +8,7 @@ import typing as t
 from ..errors import SlipwayError, cannot
 from ..findings import Finding, finding
 from . import api, clones, desired, devices, guest, lookup, ownership, permissions, power, properties, tasks
-from .client import DONE, ApiError, Client, doing
+from .client import DONE, Client, doing
 from .outcome import Outcome
 from .plan import Plan, plan
 
@@ -256,11 +256,13 @@ class Container:
             for row in api.tasks_of_guest(self.client, self.node, self.vmid, "vztemplate")[:1]:
                 task = tasks.wait(self.client, row["upid"], self.params["timeout_seconds"])
                 self.outcome.note_task(task, self._name)
-            if not lookup.read(self.client, self.node, self.vmid).template:
-                raise ApiError(
-                    "the order was taken, and it is no template", "See its last task vztemplate in the node's task list"
-                )
-        self.stale = True
+            self.guest, self.stale = lookup.read(self.client, self.node, self.vmid), False
+        if not self.guest.template:
+            raise self._cannot(
+                "make a template of",
+                "the order was taken, and it is no template",
+                "See its last task vztemplate in the node's task list",
+            )
 
     def _run(self, send: t.Callable[[], t.Any]) -> None:
         self.outcome.note_task(tasks.run(self.client, send, self.params["timeout_seconds"]), self._name)
@@ -310,8 +312,7 @@ class Container:
         raise self._cannot(
             "configure",
             f"'{self.client.identity}' may not set {', '.join(sorted(refused))} ({reasons})",
-            "Set these with api_backend ssh_paramiko (root on the node) or the password of root@pam; a token never may, "
-            "not even root's. With defer_root_only the others are set now and these are returned in 'deferred'",
+            f"{permissions.WAY_OUT}. With defer_root_only the others are set now and these are returned in 'deferred'",
             [finding("PVE_ROOT_ONLY_KEYS", self._name, reasons)],
         )
 

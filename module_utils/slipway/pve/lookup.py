@@ -8,7 +8,7 @@ import typing as t
 
 from ..errors import cannot
 from ..findings import finding
-from . import api, guest, tasks
+from . import api, guest, tasks, values
 from .client import ApiError, doing
 
 if t.TYPE_CHECKING:
@@ -17,20 +17,18 @@ if t.TYPE_CHECKING:
     from .client import Client
 
 
-LEAST_VMID, MOST_VMID = 100, 999999999
-
-
 def find(client: Client, node: str, vmid: int) -> guest.Guest:
     """Read a container in three calls; one that does not exist comes back with status absent.
 
     Raises SlipwayError where it cannot be read, and where the vmid belongs to something else.
     """
-    if not LEAST_VMID <= vmid <= MOST_VMID:
+    least, most = values.VMIDS
+    if not least <= vmid <= most:
         raise cannot(
             "manage",
             f"container '{vmid}'",
             node,
-            f"Proxmox numbers guests from {LEAST_VMID} to {MOST_VMID}",
+            f"Proxmox numbers guests from {least} to {most}",
             "Declare such a number",
         )
     with doing("read", f"container '{vmid}'", node):

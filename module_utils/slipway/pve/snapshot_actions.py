@@ -118,7 +118,7 @@ class Snapshots:
             if upid is None:
                 return
             with contextlib.suppress(tasks.TaskFailed):  # then there is none, and it is made now
-                self.task = tasks.wait(self.client, upid, self.params["timeout_seconds"]).upid
+                tasks.wait(self.client, upid, self.params["timeout_seconds"])
         self._read()
 
     def _absent(self) -> None:

@@ -14,9 +14,10 @@ import typing as t
 if t.TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+VMIDS = (100, 999999999)
 # option: least and most.
 NUMBERS: dict[str, tuple[int, int | None]] = {
-    "vmid": (100, 999999999),
+    "vmid": VMIDS,
     "cores": (0, 8192),  # 0 is this module's word for all of them
     "memory_mib": (16, None),
     "swap_mib": (0, None),
