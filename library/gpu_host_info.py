@@ -216,6 +216,14 @@ cmdline:
   description: The kernel command line.
   returned: success
   type: str
+kernel:
+  description: The kernel's release, none if it cannot be learnt.
+  returned: success
+  type: str
+boot_id:
+  description: What the kernel calls this boot; another one after each. None if it cannot be learnt.
+  returned: success
+  type: str
 secure_boot:
   description: Whether the kernel was booted with Secure Boot. None without EFI, in a guest, or if it cannot be learnt.
   returned: success
@@ -256,7 +264,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 }
 _RETURNED = (
     *("place", "gpus", "driver", "uvm", "devices", "capability_nodes", "modules", "iommu", "acs", "processes"),
-    *("persistence", "xids", "cmdline", "secure_boot", "cuda"),
+    *("persistence", "xids", "cmdline", "kernel", "boot_id", "secure_boot", "cuda"),
 )
 
 

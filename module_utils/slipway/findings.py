@@ -7,7 +7,8 @@ generated from the catalogue. A check that could not be made is ``unknown``, nev
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import typing as t
+from dataclasses import asdict, dataclass, replace
 
 SEVERITIES = ("ok", "info", "warn", "fail", "unknown")
 
@@ -50,6 +51,11 @@ def finding(fault_id: str, subject: str, detail: str = "", severity: str | None 
     if chosen not in SEVERITIES:
         raise ValueError(f"severity {chosen!r} is none of {', '.join(SEVERITIES)}")
     return Finding(fault_id, chosen, subject, fault.summary, detail, fault.remedy, fault.reference)
+
+
+def softened(findings: t.Sequence[Finding]) -> list[Finding]:
+    """The same findings where what they are about is not required: what would fail only warns."""
+    return [replace(found, severity="warn") if found.severity in ("fail", "unknown") else found for found in findings]
 
 
 # Grouped by what they are about: inventory, Proxmox, GPU host, Python stack, server. One entry a fault, in the order of the journey.
@@ -758,5 +764,26 @@ CATALOGUE: dict[str, Fault] = {
         "fail",
         "A GPU cannot be used although CUDA lists it.",
         "Mend the cause that the detail names: compute mode (nvidia-smi -c 0), memory held by others, or the GPU itself (dmesg, Xid).",
+    ),
+    # --- Proofs ---
+    "PROOF_HOLDS": Fault(
+        "ok",
+        "It was proven, and what that rests on is as it was.",
+        "",
+    ),
+    "PROOF_FAILED": Fault(
+        "fail",
+        "It was measured and found bad, and what that rests on is as it was.",
+        "Mend what was found then, and deploy again: a host whose proof failed is measured anew at each deploy.",
+    ),
+    "PROOF_STALE": Fault(
+        "unknown",
+        "It was proven, but something that the proof rests on is no longer as it was, so nothing is known.",
+        "Deploy again, which measures it anew before the server starts; where a server runs, that takes acceptance_allow_server_stop.",
+    ),
+    "PROOF_ABSENT": Fault(
+        "unknown",
+        "It has not been proven.",
+        "Deploy, which measures it before the server starts; where a server runs, that takes acceptance_allow_server_stop.",
     ),
 }

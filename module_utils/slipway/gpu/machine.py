@@ -88,6 +88,8 @@ def look(
         if log is None
         else kernel_log.xids(log, kernel_log.uptime_seconds(tree.attribute("/proc/uptime"))),
         "cmdline": cmdline,
+        "kernel": (tree.text("/proc/sys/kernel/osrelease") or "").strip() or None,
+        "boot_id": (tree.text("/proc/sys/kernel/random/boot_id") or "").strip() or None,
         "secure_boot": secure,
         "signing": secure_boot.signing(tree, *signing) if secure and signing else None,
         "cuda": cuda.probe(timeout_seconds, library, user) if with_cuda else None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import statistics
 import typing as t
-from dataclasses import replace
 
 from ..findings import Finding, finding
 from . import paths
@@ -31,11 +30,6 @@ def verdict(findings: t.Sequence[Finding]) -> str:
     if bad - _SPEED_FAULTS:
         return "could_not_run"
     return "degraded" if bad else "ok"
-
-
-def softened(findings: t.Sequence[Finding]) -> list[Finding]:
-    """The same findings where links are not required: what would fail only warns."""
-    return [replace(found, severity="warn") if found.severity in ("fail", "unknown") else found for found in findings]
 
 
 def pair(row: Row) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from ..findings import Finding, finding
+from ..findings import Finding, finding, softened
 from ..gpu import child, devices, faults, machine, userspace
 from . import baseline, judge, matrix, paths, plan, results, supervise, worker
 from .thresholds import Thresholds
@@ -158,6 +158,6 @@ def _whole(
     verdict: str | None = "",
 ) -> dict[str, t.Any]:
     result = {**told, "plan": summary, "verdict": judge.verdict(found) if verdict == "" else verdict}
-    result["findings"] = [one.as_dict() for one in (found if options.required else judge.softened(found))]
+    result["findings"] = [one.as_dict() for one in (found if options.required else softened(found))]
     result["matrix"] = {"markdown": matrix.markdown(result), "html": matrix.fragment(result)}
     return result

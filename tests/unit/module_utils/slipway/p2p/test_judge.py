@@ -6,6 +6,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
+from ansible.module_utils.slipway.findings import softened
 from ansible.module_utils.slipway.p2p import judge
 from ansible.module_utils.slipway.p2p.paths import Place
 from ansible.module_utils.slipway.p2p.plan import TESTS
@@ -233,5 +234,5 @@ def test_the_worst_word_is_the_verdict() -> None:
 
 
 def test_where_links_are_not_required_what_would_fail_warns() -> None:
-    softened = judge.softened(judged(row(write_gbps=20.0, latency_us=None, staged_gbps=None)))
-    assert [(one.id, one.severity) for one in softened] == [("P2P_SLOW", "warn"), ("P2P_NOT_MEASURED", "warn")]
+    told = softened(judged(row(write_gbps=20.0, latency_us=None, staged_gbps=None)))
+    assert [(one.id, one.severity) for one in told] == [("P2P_SLOW", "warn"), ("P2P_NOT_MEASURED", "warn")]
