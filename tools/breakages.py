@@ -38,6 +38,7 @@ ROLES = (
     "gpu_userspace",
     "inference_stack",
     "inference_server",
+    "acceptance",
 )
 OUTCOMES = ("repaired", "refused", "kept")
 # What differs from run to run, and what stands for it on the page.
@@ -102,11 +103,11 @@ class Rig:
         return None
 
 
-class Deploy:
-    """One run of deploy.yml, and what each of its tasks did."""
+class Run:
+    """One run of a playbook, and what each of its tasks did."""
 
-    def __init__(self, variables: dict[str, t.Any], limit: str | None) -> None:
-        words = ["ansible-playbook", "-i", "inventory/rig", "-e", json.dumps(variables), "deploy.yml"]
+    def __init__(self, variables: dict[str, t.Any], limit: str | None, playbook: str = "deploy.yml") -> None:
+        words = ["ansible-playbook", "-i", "inventory/rig", "-e", json.dumps(variables), playbook]
         words += ["--limit", limit] if limit else []
         plugins = [str(folder) for folder in (ROOT / "callback_plugins", CALLBACKS) if folder.is_dir()]
         with tempfile.NamedTemporaryFile("r", encoding="utf-8") as record:
@@ -126,8 +127,12 @@ class Deploy:
 
     def sentence(self) -> str:
         """What the last task that failed said."""
+        return (self.sentences() or [""])[-1]
+
+    def sentences(self) -> list[str]:
+        """What each task that failed said."""
         failed = [task for task in self.tasks if task["status"] in ("failed", "unreachable")]
-        return " ".join(str(failed[-1]["result"].get("msg", "")).split()) if failed else ""
+        return [" ".join(str(task["result"].get("msg", "")).split()) for task in failed]
 
     def findings(self) -> list[dict[str, str]]:
         """Every finding that a task of the run returned."""
@@ -161,6 +166,7 @@ def run_batch(rig: Rig, batch: dict[str, t.Any], say: t.Callable[[str], None]) -
     for entry in entries:
         break_it(rig, entry)
     variables, limit = batch.get("variables", {}), batch.get("limit")
+    look([entry for entry in entries if "verify" in entry], variables, say)
     said: dict[str, str] = {}
     begun: list[dict[str, t.Any]] = []
     # What waits for the same consent is refused by one run.
@@ -169,7 +175,7 @@ def run_batch(rig: Rig, batch: dict[str, t.Any], say: t.Callable[[str], None]) -
         refused = refuse(rig, waiting, variables, limit, say)
         said.update({entry["id"]: refused.sentence() for entry in waiting})
         begun += refused.tasks
-    deploy = Deploy(variables, limit)
+    deploy = Run(variables, limit)
     say(f"{batch['id']}: deployed in {deploy.seconds:.0f} s, {len(deploy.changed())} tasks changed something")
     if deploy.status:
         raise Failure(f"{batch['id']}: the deploy failed: {deploy.sentence()}")
@@ -192,6 +198,24 @@ def break_it(rig: Rig, entry: dict[str, t.Any]) -> None:
         raise Failure(f"{entry['id']}: its check {'passes' if passes else 'fails'} right after it was done by hand")
 
 
+def look(entries: list[dict[str, t.Any]], variables: dict[str, t.Any], say: t.Callable[[str], None]) -> None:
+    """See that verify.yml, which changes nothing, names each of these. Raises ``Failure`` where it does not."""
+    if not entries:
+        return
+    verify = Run(variables, None, "playbooks/verify.yml")
+    say(f"{', '.join(entry['id'] for entry in entries)}: seen by verify.yml in {verify.seconds:.0f} s")
+    if not verify.status:
+        raise Failure("verify.yml ends well in spite of it all")
+    if verify.changed():
+        raise Failure(f"verify.yml changed something: {', '.join(verify.changed())}")
+    known = {one["id"]: one for one in verify.findings()}
+    said = " ".join(verify.sentences())
+    for entry in entries:
+        name = entry["verify"]
+        if name not in said or (name in known and not known[name]["remedy"]):
+            raise Failure(f"{entry['id']}: verify.yml does not name {name} with a remedy; it says: {said}")
+
+
 def _consent(entry: dict[str, t.Any]) -> str:
     """What a refused entry waits for: a variable, or the entry's own remedy. Empty for the others."""
     return entry.get("consent", f"mend {entry['id']}") if entry["outcome"] == "refused" else ""
@@ -203,11 +227,11 @@ def refuse(
     variables: dict[str, t.Any],
     limit: str | None,
     say: t.Callable[[str], None],
-) -> Deploy:
+) -> Run:
     """Deploy without the consent of these. Raises ``Failure`` where it is not refused, or not with their sentences."""
     consents = {entry["consent"]: False for entry in entries if "consent" in entry}
     names = ", ".join(entry["id"] for entry in entries)
-    deploy = Deploy({**variables, **consents}, limit)
+    deploy = Run({**variables, **consents}, limit)
     sentence = deploy.sentence()
     say(f"{names}: refused in {deploy.seconds:.0f} s: {sentence}")
     if not deploy.status:
@@ -224,7 +248,7 @@ def refuse(
     return deploy
 
 
-def judge(rig: Rig, entry: dict[str, t.Any], deploy: Deploy) -> list[str]:
+def judge(rig: Rig, entry: dict[str, t.Any], deploy: Run) -> list[str]:
     """What came out other than the entry says."""
     name = entry["id"]
     faults = [f"{name}: '{title}' changed nothing" for title in entry.get("by", []) if title not in deploy.changed()]
@@ -269,7 +293,7 @@ def run(names: list[str]) -> None:
         remember(batches, run_batch(rig, batch, say))
     if names:
         return
-    last = Deploy({}, None)
+    last = Run({}, None)
     say(f"deployed once more in {last.seconds:.0f} s")
     if last.status or last.changed():
         raise Failure(f"the last deploy was to change nothing: {', '.join(last.changed()) or last.sentence()}")

@@ -108,15 +108,15 @@ def deploys(monkeypatch: pytest.MonkeyPatch) -> t.Callable[..., None]:
     """Let each next deploy end with this status and these tasks."""
     queue: list[tuple[int, list[dict[str, t.Any]]]] = []
 
-    class FakeDeploy(tool.Deploy):
-        def __init__(self, variables: dict[str, t.Any], limit: str | None) -> None:
+    class FakeRun(tool.Run):
+        def __init__(self, variables: dict[str, t.Any], limit: str | None, playbook: str = "") -> None:
             self.seconds = 0.0
             self.status, self.tasks = queue.pop(0)
 
     def add(status: int, *tasks: tuple[str, str, dict[str, t.Any]]) -> None:
         queue.append((status, [{"task": task, "status": how, "result": result} for task, how, result in tasks]))
 
-    monkeypatch.setattr(tool, "Deploy", FakeDeploy)
+    monkeypatch.setattr(tool, "Run", FakeRun)
     return add
 
 
@@ -258,3 +258,31 @@ def test_results_of_batches_add_up_to_the_page(tmp_path: Path, monkeypatch: pyte
     tool.remember(batches, [tool.result(_entry(id="one"), "")])
     assert [one["id"] for one in json.loads((tmp_path / "record.json").read_text())] == ["one", "two"]
     assert "2 breakages: 2 repaired, 0 refused, 0 kept." in tool.page()
+
+
+BROKEN = {"id": "node-missing", "role": "pve_host", "what": "a node deleted", "outcome": "repaired", "by": ["Make it"]}
+BROKEN |= {"break": {}, "check": {"node": "check"}, "verify": "GPU_NODE_MISSING"}
+NAMED = {"msg": "Cannot: GPU_NODE_MISSING, x.", "findings": [{"id": "GPU_NODE_MISSING", "remedy": "Make it."}]}
+
+
+def test_verify_sees_it_before_it_is_repaired(deploys: t.Callable[..., None]) -> None:
+    deploys(2, ("Look", "failed", NAMED))
+    deploys(0, ("Make it", "changed", {}))
+    assert [one["id"] for one in _run(FakeRig([False, True]), BROKEN)] == ["node-missing"]
+
+
+@pytest.mark.parametrize(
+    ("status", "task", "says"),
+    [
+        (0, ("Look", "ok", {}), "ends well in spite"),
+        (2, ("Look", "failed", {"msg": "Cannot: SOMETHING_ELSE."}), "does not name GPU_NODE_MISSING"),
+        (2, ("Look", "failed", {**NAMED, "findings": [{"id": "GPU_NODE_MISSING", "remedy": ""}]}), "with a remedy"),
+        (2, ("Look", "changed", {}), "verify.yml changed something: Look"),
+    ],
+)
+def test_a_verification_that_does_not_see_it(
+    deploys: t.Callable[..., None], status: int, task: tuple[str, str, dict[str, t.Any]], says: str
+) -> None:
+    deploys(status, task)
+    with pytest.raises(tool.Failure, match=says):
+        _run(FakeRig([False]), BROKEN)
