@@ -11,6 +11,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import boot.install
+import boot.loader
 import gpu.hardware
 import gpu.install
 import images
@@ -83,15 +85,17 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
     )
     _identity(rootfs, node, folder, fleet)
     gpu.install.install(rootfs)
+    boot.install.install(rootfs)
+    boot.install.first_menu(rootfs)
     pve.install.install(rootfs, node)
     hardware = folder / "hardware" / node["name"]
     power_on = home / "power-on"
     power_on.write_text(
-        f"#!/bin/sh\n# The node's hardware as after a power cycle, each time it starts.\n"
-        f"cd {Path(__file__).parent} && exec {os.environ.get('SLIPWAY_PYTHON', 'python3')} -m gpu.hardware power-on {hardware} {node['gpus']}\n"
+        f"#!/bin/sh\n# The node's hardware as after a power cycle, and what its boot loader starts, each time it starts.\n"
+        f"cd {Path(__file__).parent} && exec {os.environ.get('SLIPWAY_PYTHON', 'python3')} -m gpu.hardware power-on {hardware} {node['gpus']} {rootfs}\n"
     )
     power_on.chmod(0o755)
-    gpu.hardware.power_on(hardware, node["gpus"])
+    gpu.hardware.power_on(hardware, node["gpus"], boot.loader.boot(rootfs))
     mounts = "\n".join(f"lxc.mount.entry = {mount}" for mount in gpu.hardware.node_mounts(hardware))
     config = CONFIG.format(
         name=node["name"], rootfs=rootfs, bridge=fleet["bridge"], mtu=fleet["mtu"], hardware=mounts, power_on=power_on

@@ -22,15 +22,20 @@ X509 = uuid.UUID("a5c059a1-94e4-4aa7-87b5-ab155c2bf072")  # EFI_CERT_X509_GUID
 SECURE_BOOT = f"SecureBoot-{GLOBAL}"
 TRUSTED = f"MokListRT-{SHIM}"
 REQUESTED = f"MokNew-{SHIM}"
+# What a boot loader says of itself (https://systemd.io/BOOT_LOADER_INTERFACE).
+LOADER = "LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 # BOOTSERVICE_ACCESS and RUNTIME_ACCESS, and NON_VOLATILE for what is stored: the first four bytes that efivarfs shows.
 _VOLATILE, _STORED = 6, 7
 
 
-def power_on(root: Path) -> None:
-    """Make the variables that every firmware has, where they are not there yet: Secure Boot is off."""
+def power_on(root: Path, loader: str | None = None) -> None:
+    """Make the variables that every firmware has, where they are not there yet: Secure Boot is off. ``loader`` is started."""
     (root / VARIABLES).mkdir(parents=True, exist_ok=True)
     if not (root / VARIABLES / SECURE_BOOT).exists():
         set_secure_boot(root, False)
+    (root / VARIABLES / LOADER).unlink(missing_ok=True)
+    if loader:
+        _write(root, LOADER, _VOLATILE, f"{loader}\0".encode("utf-16-le"))
 
 
 def set_secure_boot(root: Path, on: bool) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node's simulated GPU hardware: files on the controller that the node sees below ``/proc`` and ``/sys``.
 
-    python3 -m gpu.hardware power-on FOLDER GPUS
+    python3 -m gpu.hardware power-on FOLDER GPUS ROOTFS
 
 Where each thing goes: ``MOUNTS``. No driver is loaded after power-on; the node's ``modprobe`` (``kmod.py``) changes the same
-files as it loads and unloads modules, and guests see them read-only, as the guests of a real node see its kernel.
+files as it loads and unloads modules, and guests see them read-only, as the guests of a real node see its kernel. The kernel and its
+command line are what the boot loader in the node's root file system gives.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import shutil
 import stat
 import sys
 import typing as t
+import uuid
 from pathlib import Path
 
-from gpu import firmware, pci
+from boot import loader
+
+from gpu import firmware, iommu, pci
 
 # Below the state folder -> in the node. Nothing can be created in proc and sysfs, so folders that are always there are
 # covered. /proc/modules is missing on kernels without loadable modules: hence optional.
@@ -25,9 +29,12 @@ MOUNTS = {
     "sys/bus/pci": ("sys/bus/pci", "bind"),
     "sys/firmware": ("sys/firmware", "bind"),
     "sys/class/iommu": ("sys/class/iommu", "bind,optional"),
+    "sys/kernel/iommu_groups": ("sys/kernel/iommu_groups", "bind,optional"),
     "proc/driver": ("proc/driver", "bind"),
     "proc/devices": ("proc/devices", "bind"),
     "proc/modules": ("proc/modules", "bind,optional"),
+    "proc/cmdline": ("proc/cmdline", "bind"),
+    "proc/boot_id": ("proc/sys/kernel/random/boot_id", "bind"),
     "dev/kmsg": ("dev/kmsg", "bind,create=file"),
     "hardware": ("etc/rig/hardware", "bind,create=dir"),
 }
@@ -46,25 +53,33 @@ NODE_CANDIDATES = [(4, first) for first in (10, 20, 30, 40, 50)]
 UVM_CANDIDATES = [(7, 0), (7, 128), (7, 64), (4, 60)]
 
 
-def power_on(directory: Path, gpus: int) -> None:
+# What a machine is started with that nobody has told anything: the IOMMU of this board is on unless the kernel is told so.
+COMMAND_LINE = "amd_iommu=off"
+
+
+def power_on(directory: Path, gpus: int, booted: loader.Boot | None = None) -> None:
     """Make the state folder, or reset it, as after a power cycle. Also takes effect in a node that is running.
 
-    Errors: RuntimeError where this kernel has no device that could stand for a GPU, or no PCI at all.
+    ``booted`` is the kernel that was started. Errors: RuntimeError where this kernel has no device that could stand for a
+    GPU, or no PCI at all.
     """
-    # No IOMMU is on: its class is empty, whatever this machine has.
-    for name in ("sys/module", "sys/bus/pci", "sys/class/iommu", "proc/driver", "hardware"):
+    line = booted.line if booted else COMMAND_LINE
+    for name in ("sys/module", "sys/bus/pci", "sys/class/iommu", "sys/kernel/iommu_groups", "proc/driver", "hardware"):
         _empty(directory / name)
     _copy_modules(Path("/sys/module"), directory / "sys/module")
-    firmware.power_on(directory)
+    firmware.power_on(directory, loader.NAMES[booted.loader] if booted else None)
     found = pci.cards(gpus, str(directory.resolve()))
     pci.write(directory / "sys/bus/pci", found)
+    iommu.write(directory, iommu.domain(line))
     (directory / "dev").mkdir(exist_ok=True)
     # The kernel's log, which a container has none of, as records of /dev/kmsg. In place: it may be mounted somewhere.
     (directory / "dev/kmsg").write_text("6,1,0,-;Linux\n")
+    # In place: a bind mount of a file shows the inode it was made on.
+    (directory / "proc/cmdline").write_text(f"{line}\n")
+    (directory / "proc/boot_id").write_text(f"{uuid.uuid4()}\n")
     for name in ("devices", "modules"):
         source = Path("/proc") / name
         text = source.read_text() if source.exists() else ""
-        # In place: a bind mount of a file shows the inode it was made on.
         (directory / "proc" / name).write_text("".join(line for line in text.splitlines(True) if "nvidia" not in line))
     (directory / "hardware/model").write_text(pci.MODEL + "\n")
     (directory / "hardware/vbios").write_text(pci.VBIOS + "\n")
@@ -140,11 +155,11 @@ def _opens(path: Path, major: int, minor: int) -> bool:
 
 def main(arguments: list[str]) -> None:
     """The command line: what the node's container runs before each start."""
-    if len(arguments) != 3 or arguments[0] != "power-on":
-        raise SystemExit("usage: hardware power-on FOLDER GPUS")
+    if len(arguments) != 4 or arguments[0] != "power-on":
+        raise SystemExit("usage: hardware power-on FOLDER GPUS ROOTFS")
     try:
-        power_on(Path(arguments[1]), int(arguments[2]))
-    except (RuntimeError, ValueError) as error:
+        power_on(Path(arguments[1]), int(arguments[2]), loader.boot(Path(arguments[3])))
+    except (RuntimeError, ValueError, loader.NotBootable) as error:
         raise SystemExit(f"rig: Cannot power on the hardware in '{arguments[1]}': {error}.") from error
 
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Puts a boot loader, its tools and a kernel into a node's root file system, as Proxmox's installer leaves them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import typing as t
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOOLS = {
+    "grub-mkconfig": "usr/sbin/grub-mkconfig",
+    "update-grub": "usr/sbin/update-grub",
+    "proxmox-boot-tool": "usr/sbin/proxmox-boot-tool",
+    "boot-loader": "usr/share/rig/bin/boot-loader",
+}
+DEFAULT_GRUB = """\
+# If you change this file, run 'update-grub' afterwards to update
+# /boot/grub/grub.cfg.
+# For full documentation of the options in this file, see:
+#   info -f grub -n 'Simple configuration'
+
+GRUB_DEFAULT=0
+GRUB_TIMEOUT=5
+GRUB_DISTRIBUTOR="Proxmox VE"
+GRUB_CMDLINE_LINUX_DEFAULT="{line}"
+GRUB_CMDLINE_LINUX=""
+"""
+# The IOMMU of this board is on unless the kernel is told otherwise.
+LINE = "quiet amd_iommu=off"
+# What a kernel and an initramfs that are new make others do: packages bring these hooks.
+HOOKS = {
+    "etc/kernel/postinst.d/zz-update-grub": "#!/bin/sh\nexec update-grub\n",
+    "etc/kernel/postrm.d/zz-update-grub": "#!/bin/sh\nexec update-grub\n",
+    "etc/kernel/postinst.d/zz-proxmox-boot": "#!/bin/sh\nexec proxmox-boot-tool refresh\n",
+    "etc/initramfs/post-update.d/proxmox-boot-sync": "#!/bin/sh\nexec proxmox-boot-tool refresh\n",
+}
+# Proxmox's own: a kernel that was pinned for one boot is let go of when that boot is there.
+NEXT_BOOT_UNIT = """\
+[Unit]
+Description=Clear one-time kernel boot entry
+ConditionFileNotEmpty=/etc/kernel/next-boot-pin
+
+[Service]
+Type=oneshot
+ExecStart=/usr/sbin/proxmox-boot-tool kernel next-boot-unpin
+
+[Install]
+WantedBy=multi-user.target
+"""
+ROOT_UUID = "c2d1e1c0-6c1f-4c3f-9a55-0d5ad8a7b6c1"
+
+
+def install(rootfs: Path) -> None:
+    """Install into ``rootfs``, which has its kernels in ``/boot``; again it renews the tools and keeps what was set."""
+    for name, target in TOOLS.items():
+        _write(rootfs / target, (HERE / "tools" / name).read_text(), 0o755)
+    for name, text in HOOKS.items():
+        _write(rootfs / name, text, 0o755)
+    _write(rootfs / "etc/systemd/system/proxmox-boot-cleanup.service", NEXT_BOOT_UNIT)
+    wanted = rootfs / "etc/systemd/system/multi-user.target.wants/proxmox-boot-cleanup.service"
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    if not wanted.is_symlink():
+        wanted.symlink_to("/etc/systemd/system/proxmox-boot-cleanup.service")
+    for name, text in (("root", "/dev/mapper/pve-root\n"), ("root-uuid", f"{ROOT_UUID}\n")):
+        if not (rootfs / "etc/rig" / name).exists():
+            _write(rootfs / "etc/rig" / name, text)
+    if not (rootfs / "etc/default/grub").exists():
+        _write(rootfs / "etc/default/grub", DEFAULT_GRUB.format(line=LINE))
+    (rootfs / "boot/grub").mkdir(parents=True, exist_ok=True)
+
+
+def first_menu(rootfs: Path, run: t.Callable[..., object] = subprocess.run) -> None:
+    """Make the menu that the first start needs, with the tool in ``rootfs``."""
+    if not (rootfs / "boot/grub/grub.cfg").exists():
+        chroot = shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin") or "chroot"
+        run([chroot, str(rootfs), "/usr/sbin/update-grub"], check=True, capture_output=True)
+
+
+def _write(path: Path, text: str, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
