@@ -71,6 +71,11 @@ proven_at:
   description: When it was measured, in UTC as in ISO 8601, none if it is absent.
   returned: success
   type: str
+age:
+  description: How long ago that is in words, none if it is absent.
+  returned: success
+  type: str
+  sample: 3 hours
 age_seconds:
   description: How long ago that is, none if it is absent.
   returned: success
@@ -146,6 +151,7 @@ def run(params: dict[str, t.Any], check_mode: bool, now: float) -> dict[str, t.A
         **told,
         "state": stands,
         "proven_at": before and datetime.fromtimestamp(before["proven_at"], timezone.utc).isoformat(timespec="seconds"),
+        "age": before and proof.age(now - before["proven_at"]),
         "age_seconds": before and max(0, int(now - before["proven_at"])),
         "differences": proof.differences(before, rests_on) if before else [],
         "rests_on": before and before["rests_on"],

@@ -42,7 +42,7 @@ def load(path: Path) -> tuple[dict[str, t.Any], str]:
 
 def text(proofs: t.Mapping[str, Proof]) -> str:
     """The file's content."""
-    return json.dumps({"format": FORMAT, "proofs": proofs}, indent=1, sort_keys=True) + "\n"
+    return json.dumps({"format": FORMAT, "proofs": proofs}, indent=1) + "\n"
 
 
 def save(path: Path, proofs: t.Mapping[str, Proof]) -> None:
@@ -58,7 +58,7 @@ def make(result: t.Mapping[str, t.Any], rests_on: t.Mapping[str, t.Any], now: fl
 
 def plain(value: t.Any) -> t.Any:
     """The value as it comes back from a file, so that two can be compared."""
-    return json.loads(json.dumps(value, sort_keys=True))
+    return json.loads(json.dumps(value))
 
 
 def differences(proof: Proof, rests_on: t.Mapping[str, t.Any]) -> list[str]:
