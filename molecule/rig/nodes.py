@@ -86,7 +86,7 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
     _identity(rootfs, node, folder, fleet)
     gpu.install.install(rootfs)
     boot.install.install(rootfs)
-    boot.install.first_menu(rootfs)
+    boot.install.first_start(rootfs)
     pve.install.install(rootfs, node)
     hardware = folder / "hardware" / node["name"]
     power_on = home / "power-on"

@@ -34,15 +34,17 @@ MOUNTS = {
     "proc/devices": ("proc/devices", "bind"),
     "proc/modules": ("proc/modules", "bind,optional"),
     "proc/cmdline": ("proc/cmdline", "bind"),
+    "proc/osrelease": ("proc/sys/kernel/osrelease", "bind"),
     "proc/boot_id": ("proc/sys/kernel/random/boot_id", "bind"),
     "dev/kmsg": ("dev/kmsg", "bind,create=file"),
     "hardware": ("etc/rig/hardware", "bind,create=dir"),
 }
-# What a guest sees of it: its node's, read-only. Not what only the node's stand-ins read, the firmware's variables, or the log.
+# What a guest sees of it: its node's, read-only. Not what only the node's stand-ins read, the firmware's variables, the log, or the
+# release of the kernel, which the guest's own uname contradicts.
 GUEST_MOUNTS = [
     f"/{target} {target} none {options},ro 0 0"
     for target, options in MOUNTS.values()
-    if not target.startswith(("etc/", "dev/", "sys/firmware"))
+    if not target.startswith(("etc/", "dev/", "sys/firmware", "proc/sys/kernel/osrelease"))
 ]
 NODE_NAMES = (*(f"nvidia{n}" for n in range(8)), "nvidiactl", "nvidia-modeset")
 UVM_NAMES = ("nvidia-uvm", "nvidia-uvm-tools")
@@ -76,6 +78,7 @@ def power_on(directory: Path, gpus: int, booted: loader.Boot | None = None) -> N
     (directory / "dev/kmsg").write_text("6,1,0,-;Linux\n")
     # In place: a bind mount of a file shows the inode it was made on.
     (directory / "proc/cmdline").write_text(f"{line}\n")
+    (directory / "proc/osrelease").write_text(f"{booted.release if booted else os.uname().release}\n")
     (directory / "proc/boot_id").write_text(f"{uuid.uuid4()}\n")
     for name in ("devices", "modules"):
         source = Path("/proc") / name

@@ -58,8 +58,8 @@ PACKAGES: dict[str, Package] = {
     ),
     "nvidia-kernel-open-dkms": Package(
         {
-            f"usr/src/nvidia-@V@/{name}": name if name == "sign-file" else f"open/{name}"
-            for name in ("sign-file", "nvidia.ko", "nvidia-uvm.ko", "nvidia-modeset.ko", "nvidia-drm.ko")
+            f"usr/src/nvidia-@V@/{name}": name if name in ("sign-file", "dkms.conf") else f"open/{name}"
+            for name in ("sign-file", "dkms.conf", "nvidia.ko", "nvidia-uvm.ko", "nvidia-modeset.ko", "nvidia-drm.ko")
         },
         {"Recommends": "nvidia-driver-cuda (= @P@)"},
         ("postinst", "prerm"),
@@ -86,7 +86,7 @@ def build(folder: Path) -> Path:
             subprocess.run(["sh", driver, "-x", "--target", payload], check=True, stdout=subprocess.DEVNULL)
             for package in PACKAGES:
                 _build(package, version, payload, Path(name) / package, target)
-    (target / "Packages").write_text("\n".join(_entry(deb) for deb in sorted(target.glob("*.deb"))))
+    index(target)
     with tarfile.open(folder / "packages.tar", "w") as tar:
         for path in sorted(target.iterdir()):
             tar.add(path, path.name)
@@ -127,6 +127,11 @@ def _build(name: str, version: str, payload: Path, root: Path, target: Path) -> 
         check=True,
         stdout=subprocess.DEVNULL,
     )
+
+
+def index(target: Path) -> None:
+    """Write the repository's index of the packages in ``target``."""
+    (target / "Packages").write_text("\n".join(_entry(deb) for deb in sorted(target.glob("*.deb"))))
 
 
 def _entry(deb: Path) -> str:

@@ -39,6 +39,7 @@ def build(out: Path, version: str) -> Path:
             "CUDA": "{}.{}".format(*divmod(cuda_version(version) // 10, 100)),
             "MEMORY_MIB": str(pci.MEMORY_MIB),
         }
+        (folder / "dkms.conf").write_text(dkms_conf(version))
         for script in ("nvidia-installer", "nvidia-smi", "nvidia-modprobe", "sign-file"):
             (folder / script).write_text(_fill((SOURCE / script).read_text(), values))
             (folder / script).chmod(0o755)
@@ -57,6 +58,15 @@ def cuda_version(version: str) -> int:
     """The CUDA version (13020 for 13.2) that comes with a driver version: that of its branch or of the last one before."""
     branch = int(version.split(".")[0])
     return max((number for known, number in CUDA_VERSIONS.items() if known <= branch), default=12000)
+
+
+def dkms_conf(version: str) -> str:
+    """What the driver's source tells DKMS of itself."""
+    modules = "".join(
+        f'BUILT_MODULE_NAME[{number}]="{module}"\nDEST_MODULE_LOCATION[{number}]="/kernel/drivers/char/drm"\n'
+        for number, module in enumerate(MODULES)
+    )
+    return f'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{version}"\nAUTOINSTALL="yes"\n{modules}'
 
 
 def compile_libcuda(target: Path, version: str, root: Path | None = None) -> None:

@@ -37,4 +37,27 @@ INFO(depends, "depends=nvidia-modeset,nvidia");
 INFO(name, "name=nvidia_drm");
 INFO(parm, "parm=modeset:Enable atomic kernel modesetting (bool)");
 NEED(nvKmsKapiGetFunctionsTable);
+#elif defined(MODULE_vfio)
+INFO(depends, "depends=");
+INFO(name, "name=vfio");
+INFO(parm, "parm=enable_unsafe_noiommu_mode:bool");
+EXPORT(vfio_register_group_dev);
+EXPORT(vfio_register_iommu_driver);
+#elif defined(MODULE_vfio_iommu_type1)
+INFO(depends, "depends=vfio");
+INFO(name, "name=vfio_iommu_type1");
+INFO(parm, "parm=allow_unsafe_interrupts:bool");
+NEED(vfio_register_iommu_driver);
+#elif defined(MODULE_vfio_pci_core)
+INFO(depends, "depends=vfio");
+INFO(name, "name=vfio_pci_core");
+EXPORT(vfio_pci_core_register_device);
+NEED(vfio_register_group_dev);
+#elif defined(MODULE_vfio_pci)
+INFO(depends, "depends=vfio-pci-core,vfio");
+INFO(name, "name=vfio_pci");
+INFO(alias, "alias=vfio_pci:v*d*sv*sd*bc*sc*i*");
+INFO(parm, "parm=ids:Initial PCI IDs to add to the vfio driver (string)");
+INFO(parm2, "parm=disable_vga:bool");
+NEED(vfio_pci_core_register_device);
 #endif
