@@ -133,7 +133,6 @@ def _identity(rootfs: Path, node: dict, folder: Path, fleet: dict) -> None:
     (wants / "systemd-networkd.service").symlink_to("/usr/lib/systemd/system/systemd-networkd.service")
     for unit in (
         "sys-kernel-debug.mount",
-        "systemd-modules-load.service",
         "systemd-udevd.service",
         "systemd-networkd-wait-online.service",
     ):

@@ -15,12 +15,11 @@ import shutil
 import stat
 import sys
 import typing as t
-import uuid
 from pathlib import Path
 
 from boot import loader
 
-from gpu import firmware, iommu, pci
+from gpu import board, firmware, iommu, pci
 
 # Below the state folder -> in the node. Nothing can be created in proc and sysfs, so folders that are always there are
 # covered. /proc/modules is missing on kernels without loadable modules: hence optional.
@@ -35,7 +34,6 @@ MOUNTS = {
     "proc/modules": ("proc/modules", "bind,optional"),
     "proc/cmdline": ("proc/cmdline", "bind"),
     "proc/osrelease": ("proc/sys/kernel/osrelease", "bind"),
-    "proc/boot_id": ("proc/sys/kernel/random/boot_id", "bind"),
     "dev/kmsg": ("dev/kmsg", "bind,create=file"),
     "hardware": ("etc/rig/hardware", "bind,create=dir"),
 }
@@ -59,10 +57,11 @@ UVM_CANDIDATES = [(7, 0), (7, 128), (7, 64), (4, 60)]
 COMMAND_LINE = "amd_iommu=off"
 
 
-def power_on(directory: Path, gpus: int, booted: loader.Boot | None = None) -> None:
+def power_on(directory: Path, gpus: int, booted: loader.Boot | None = None, faults: str = "") -> None:
     """Make the state folder, or reset it, as after a power cycle. Also takes effect in a node that is running.
 
-    ``booted`` is the kernel that was started. Errors: RuntimeError where this kernel has no device that could stand for a
+    ``booted`` is the kernel that was started, ``faults`` what is wrong with the board (``board.py``). Errors: ValueError for a
+    fault that makes no sense, RuntimeError where this kernel has no device that could stand for a
     GPU, or no PCI at all.
     """
     line = booted.line if booted else COMMAND_LINE
@@ -72,14 +71,17 @@ def power_on(directory: Path, gpus: int, booted: loader.Boot | None = None) -> N
     firmware.power_on(directory, loader.NAMES[booted.loader] if booted else None)
     found = pci.cards(gpus, str(directory.resolve()))
     pci.write(directory / "sys/bus/pci", found)
-    iommu.write(directory, iommu.domain(line))
+    kind = iommu.domain(line)
+    iommu.write(directory, kind)
+    if kind:
+        pci.isolate(directory / "sys/bus/pci")
+    board.apply(directory / "sys/bus/pci/devices", faults)
     (directory / "dev").mkdir(exist_ok=True)
     # The kernel's log, which a container has none of, as records of /dev/kmsg. In place: it may be mounted somewhere.
     (directory / "dev/kmsg").write_text("6,1,0,-;Linux\n")
     # In place: a bind mount of a file shows the inode it was made on.
     (directory / "proc/cmdline").write_text(f"{line}\n")
     (directory / "proc/osrelease").write_text(f"{booted.release if booted else os.uname().release}\n")
-    (directory / "proc/boot_id").write_text(f"{uuid.uuid4()}\n")
     for name in ("devices", "modules"):
         source = Path("/proc") / name
         text = source.read_text() if source.exists() else ""
@@ -161,7 +163,10 @@ def main(arguments: list[str]) -> None:
     if len(arguments) != 4 or arguments[0] != "power-on":
         raise SystemExit("usage: hardware power-on FOLDER GPUS ROOTFS")
     try:
-        power_on(Path(arguments[1]), int(arguments[2]), loader.boot(Path(arguments[3])))
+        rootfs = Path(arguments[3])
+        faults = rootfs / board.FILE
+        text = faults.read_text() if faults.exists() else ""
+        power_on(Path(arguments[1]), int(arguments[2]), loader.boot(rootfs), text)
     except (RuntimeError, ValueError, loader.NotBootable) as error:
         raise SystemExit(f"rig: Cannot power on the hardware in '{arguments[1]}': {error}.") from error
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 import typing as t
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpu import firmware, signature
+from gpu import drivers, firmware, signature
 
 # module -> the modules it uses, and the names that it registers in /proc/devices.
 MODULES: dict[str, tuple[list[str], list[str]]] = {
@@ -22,7 +21,14 @@ MODULES: dict[str, tuple[list[str], list[str]]] = {
     "nvidia_uvm": (["nvidia"], ["nvidia-uvm"]),
     "nvidia_modeset": (["nvidia"], ["nvidia-modeset"]),
     "nvidia_drm": (["nvidia_modeset", "nvidia"], []),
+    "vfio": ([], ["vfio"]),
+    "vfio_iommu_type1": (["vfio"], []),
+    "vfio_pci_core": (["vfio"], []),
+    "vfio_pci": (["vfio_pci_core", "vfio"], []),
 }
+# The modules that are drivers of the PCI bus, by their drivers' names there.
+DRIVERS = {"nvidia": drivers.NVIDIA, "vfio_pci": drivers.VFIO}
+VFIO_MAJOR = "511"
 # Parameters as their files read after loading with none given. A bool is one that the kernel parses itself.
 PARAMETERS: dict[str, dict[str, t.Any]] = {
     "nvidia": {
@@ -48,6 +54,10 @@ PARAMETERS: dict[str, dict[str, t.Any]] = {
     "nvidia_uvm": {"uvm_disable_hmm": False, "uvm_ats_mode": 1, "uvm_perf_prefetch_enable": 1},
     "nvidia_modeset": {"config_file": ""},
     "nvidia_drm": {"modeset": True, "fbdev": True},
+    "vfio": {"enable_unsafe_noiommu_mode": False},
+    "vfio_iommu_type1": {"allow_unsafe_interrupts": False, "disable_hugepages": False, "dma_entry_limit": 65535},
+    "vfio_pci_core": {},
+    "vfio_pci": {"ids": "", "nointxmask": False, "disable_vga": False, "disable_idle_d3": False, "enable_sriov": False},
 }
 
 
@@ -76,6 +86,7 @@ class Kernel:
         self._modules = root / "sys/module"
         self._driver = root / "proc/driver"
         self._hardware = root / "etc/rig/hardware"
+        self._drivers = drivers.Drivers(root)
 
     def is_loaded(self, module: str) -> bool:
         """Whether the module is in the kernel."""
@@ -87,28 +98,17 @@ class Kernel:
 
     def openers(self, module: str) -> int:
         """How many descriptors of the module's device nodes are open, in the node and in the guests below it."""
-        numbers = self._numbers(module)
-        count = 0
-        for process in (self._root / "proc").iterdir():
-            if not process.name.isdigit():
-                continue
-            try:
-                descriptors = list((process / "fd").iterdir())
-            except OSError:
-                continue  # it has ended, or is a kernel thread
-            for descriptor in descriptors:
-                try:
-                    status = descriptor.stat()
-                except OSError:
-                    continue
-                count += (
-                    stat.S_ISCHR(status.st_mode) and (os.major(status.st_rdev), os.minor(status.st_rdev)) in numbers
-                )
-        return count
+        return drivers.openers(self._root, self._numbers(module))
 
     def admit(self, file: Path) -> None:
         """Let a module's file in, before anything else is looked at. Errors: EKEYREJECTED where Secure Boot keeps it out."""
-        if firmware.secure_boot(self._root) and not signature.is_trusted(file, firmware.certificates(self._root)):
+        # The kernel's own modules bear the signature of who built it.
+        ours = file.name.startswith("vfio")
+        if (
+            not ours
+            and firmware.secure_boot(self._root)
+            and not signature.is_trusted(file, firmware.certificates(self._root))
+        ):
             raise OSError(errno.EKEYREJECTED, os.strerror(errno.EKEYREJECTED))
 
     def load(self, module: str, image: Image, given: dict[str, str | None]) -> None:
@@ -116,7 +116,7 @@ class Kernel:
         if self.is_loaded(module):
             raise OSError(errno.EEXIST, "Module already in kernel")
         # These GPUs are driven by the open modules only: the other flavour finds none that it supports and gives up.
-        if module == "nvidia" and not (image.is_open and self._cards()):
+        if module == "nvidia" and not (image.is_open and self._drivers.waiting(drivers.NVIDIA)):
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         values = self._values(module, given)
         folder = self._modules / module
@@ -126,7 +126,10 @@ class Kernel:
             text = ("Y" if value else "N") if isinstance(value, bool) else str(value)
             _write(folder / "parameters" / name, f"{text}\n")
         _write(folder / "version", f"{image.version}\n")
-        _write(folder / "taint", "OE\n" if image.is_open else "POE\n")
+        if module.startswith("nvidia"):
+            _write(folder / "taint", "OE\n" if image.is_open else "POE\n")
+        if module in DRIVERS:
+            self._drivers.register(DRIVERS[module], module, str(values.get("ids", "")))
         if module == "nvidia":
             self._show_driver(image, values)
         self._register(MODULES[module][1], True)
@@ -140,16 +143,12 @@ class Kernel:
         folder = self._modules / module
         (folder / "initstate").unlink()
         self._register(MODULES[module][1], False)
+        if module in DRIVERS:
+            self._drivers.unregister(DRIVERS[module])
         if module == "nvidia":
-            for card in self._cards():
-                (self._root / "sys/bus/pci/devices" / card[0] / "driver").unlink(missing_ok=True)
-            _remove(self._root / "sys/bus/pci/drivers/nvidia")
             _remove(self._driver / "nvidia")
         _remove(folder)
         self._refresh()
-
-    def _cards(self) -> list[list[str]]:
-        return [line.split() for line in (self._hardware / "cards").read_text().splitlines()]
 
     def _numbers(self, module: str) -> set[tuple[int, int]]:
         mine = {"nvidia_uvm": r"nvidia-uvm.*", "nvidia_modeset": r"nvidia-modeset", "nvidia": r"nvidia(\d+|ctl)"}.get(
@@ -175,7 +174,7 @@ class Kernel:
         return values
 
     def _show_driver(self, image: Image, values: dict[str, t.Any]) -> None:
-        """``/proc/driver/nvidia`` and the binding of the PCI devices."""
+        """``/proc/driver/nvidia``, without the GPUs."""
         folder = self._driver / "nvidia"
         flavour = "Open Kernel Module for x86_64" if image.is_open else "x86_64 Kernel Module"
         _write(
@@ -183,28 +182,6 @@ class Kernel:
             "".join(_parameter_line(name.removeprefix("NVreg_"), value) for name, value in values.items()),
         )
         _write(folder / "registry", 'Binary: ""\n')
-        driver = self._root / "sys/bus/pci/drivers/nvidia"
-        driver.mkdir(parents=True, exist_ok=True)
-        for number, (address, minor, uuid) in enumerate(self._cards()):
-            information = {
-                "Model": self._text("model"),
-                "IRQ": str(64 + number),
-                "GPU UUID": uuid,
-                "Video BIOS": self._text("vbios"),
-                "Bus Type": "PCIe",
-                "DMA Size": "52 bits",
-                "DMA Mask": "0xfffffffffffff",
-                "Bus Location": address,
-                "Device Minor": minor,
-                "GPU Firmware": image.version,
-                "GPU Excluded": "No",
-            }
-            lines = [f"{key + ':':<16} {value}" for key, value in information.items()]
-            _write(folder / "gpus" / address / "information", "\n".join(lines) + "\n")
-            link = self._root / "sys/bus/pci/devices" / address / "driver"
-            if not link.is_symlink():
-                depth = len(link.parent.resolve().relative_to((self._root / "sys/bus/pci").resolve()).parts)
-                link.symlink_to("../" * depth + "drivers/nvidia")
         # Last: it is what tells others that the driver is there.
         _write(
             folder / "version",
@@ -212,13 +189,11 @@ class Kernel:
             "GCC version:  gcc version 14.2.0 (Debian 14.2.0-19)\n",
         )
 
-    def _text(self, name: str) -> str:
-        return (self._hardware / name).read_text().strip()
-
     def _register(self, names: list[str], present: bool) -> None:
         """Add the names to the character devices of /proc/devices, or take them out."""
         numbers = dict(line.split()[:2] for line in (self._hardware / "nodes").read_text().splitlines())
         numbers["nvidia"] = numbers["nvidia0"]
+        numbers["vfio"] = VFIO_MAJOR
         path = self._root / "proc/devices"
         character, separator, block = path.read_text().partition("\nBlock devices:")
         title, *lines = character.splitlines()

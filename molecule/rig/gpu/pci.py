@@ -8,6 +8,8 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpu import drivers
+
 MODEL = "NVIDIA RTX PRO 6000 Blackwell Server Edition"
 MEMORY_MIB = 97887
 VBIOS = "98.02.67.00.0A"
@@ -25,8 +27,13 @@ SWITCH = (0x1000, 0xC030, 0x060400)
 LEGACY_ENDPOINT = 1
 PORTS = (4, 5, 6, LEGACY_ENDPOINT)
 EXPRESS = 0x60
-# SrcValid and UpstreamFwd: nothing that redirects.
-ACS_CONTROL = 0x11
+ACS = 0x100
+# SrcValid and UpstreamFwd: nothing that redirects. Where there is an IOMMU the kernel adds the two redirects, to keep devices apart
+# (pci_enable_acs in drivers/pci/pci.c).
+ACS_CONTROL, ACS_ISOLATED = 0x11, 0x1D
+NO_REGION = " ".join(["0x" + "0" * 16] * 3)
+# Sizes that the window on a GPU's memory can have, a bit each from 1 MiB up: 256 MiB to 128 GiB.
+RESIZABLE = 0x3FF00
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,9 @@ def write(bus: Path, found: list[Card]) -> None:
     """
     for name in ("devices", "drivers", "slots", "tree"):
         (bus / name).mkdir()
+    # A link, so that the file system of the drivers acts on it too.
+    (bus / "drivers" / drivers.PROBE).touch(0o200)
+    (bus / "drivers_probe").symlink_to(f"drivers/{drivers.PROBE}")
     for card in found:
         ancestors = card.path.split("/")
         for depth in range(2, len(ancestors) + 1):
@@ -96,11 +106,14 @@ def _device(folder: Path, identity: tuple[int, int, int], numa_node: int, port: 
         "d3cold_allowed": "1",
         "uevent": f"PCI_CLASS={class_code:X}\nPCI_ID={vendor:04X}:{device:04X}\nPCI_SLOT_NAME={folder.name}",
     }
+    files["irq"] = "0"
+    files["resource"] = resource(int(folder.name[5:7], 16)) if is_gpu else "\n".join([NO_REGION] * 17)
     if is_gpu:
-        files["resource"] = _resource(int(folder.name[5:7], 16))
+        files["resource1_resize"] = f"{RESIZABLE:016x}"
     for name, text in files.items():
         (folder / name).write_text(text + "\n")
         (folder / name).chmod(0o444)
+    (folder / "driver_override").write_text("(null)\n")
     # Not even the first 64 bytes are shown to a guest, which a real one would see: there is no file that answers by who asks.
     (folder / "config").write_bytes(_config(vendor, device, class_code, port))
     (folder / "config").chmod(0o600)
@@ -117,19 +130,43 @@ def _config(vendor: int, device: int, class_code: int, port: int) -> bytes:
     data[0x34] = EXPRESS
     struct.pack_into("<BBHIH", data, EXPRESS, 0x10, 0, port << 4 | 2, 0x8002, 1 << 5 | 2 << 12)
     if port != LEGACY_ENDPOINT:
-        struct.pack_into("<IHH", data, 0x100, 0x000D | 1 << 16, 0x5F, ACS_CONTROL)
+        struct.pack_into("<IHH", data, ACS, 0x000D | 1 << 16, 0x5F, ACS_CONTROL)
     return bytes(data)
 
 
-def _resource(bus: int) -> str:
+def resource(bus: int, window_mib: int = 128 << 10) -> str:
     """BAR lines of a GPU: registers 64 MiB, the whole memory (128 GiB, resizable BAR on), 32 MiB; 13 lines as the kernel writes."""
     base = 0x70000000000 + bus * (1 << 38)
     flags = 0x14220C
-    sizes = {0: (base + (1 << 37), 64 << 20), 1: (base, 128 << 30), 3: (base + (1 << 37) + (64 << 20), 32 << 20)}
+    sizes = {0: (base + (1 << 37), 64 << 20), 1: (base, window_mib << 20), 3: (base + (1 << 37) + (64 << 20), 32 << 20)}
     lines = [
-        f"0x{sizes[n][0]:016x} 0x{sizes[n][0] + sizes[n][1] - 1:016x} 0x{flags:016x}"
-        if n in sizes
-        else " ".join(["0x" + "0" * 16] * 3)
+        f"0x{sizes[n][0]:016x} 0x{sizes[n][0] + sizes[n][1] - 1:016x} 0x{flags:016x}" if n in sizes else NO_REGION
         for n in range(13)
     ]
     return "\n".join(lines)
+
+
+def isolate(bus: Path) -> None:
+    """What the kernel does to each port where there is an IOMMU: peers' traffic goes up to the root complex."""
+    for device in (bus / "devices").iterdir():
+        if (device / "class").read_text() != f"0x{GPU[2]:06x}\n":
+            set_acs(device, ACS_ISOLATED)
+
+
+def set_acs(device: Path, control: int) -> None:
+    """The control register of ACS in a port's configuration space."""
+    _patch(device, ACS + 6, struct.pack("<H", control))
+
+
+def set_payload(device: Path, size: int) -> None:
+    """The largest payload of a device's packets, in bytes: 128 to 4096."""
+    data = (device / "config").read_bytes()
+    (control,) = struct.unpack_from("<H", data, EXPRESS + 8)
+    code = (size // 128).bit_length() - 1
+    _patch(device, EXPRESS + 8, struct.pack("<H", control & ~0xE0 | code << 5))
+
+
+def _patch(device: Path, at: int, content: bytes) -> None:
+    with (device / "config").open("r+b") as file:
+        file.seek(at)
+        file.write(content)

@@ -40,6 +40,10 @@ Answer = t.Optional[bytes]
 class Files:
     """The files behind, by the numbers that the kernel knows them by, and the answers to its requests."""
 
+    group = WWW_DATA
+    # Requests that are answered by a thread of their own, since they may have to wait for something.
+    waits: tuple[int, ...] = ()
+
     def __init__(self, behind: Path) -> None:
         self.behind = behind
         self.names = {ROOT_ID: ""}
@@ -75,7 +79,7 @@ class Files:
             (int(at // 10**9), int(at % 10**9)) for at in (found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns)
         ]
         whole, rest = [at[0] for at in times], [at[1] for at in times]
-        owner = (self._mode(inside, found.st_mode), found.st_nlink, 0, WWW_DATA, 0, 4096, 0)
+        owner = (self._mode(inside, found.st_mode), found.st_nlink, 0, self.group, 0, 4096, 0)
         return ATTRIBUTES.pack(number, found.st_size, found.st_blocks, *whole, *rest, *owner)
 
     def _entry(self, inside: str) -> bytes:
@@ -95,7 +99,9 @@ class Files:
         method = METHODS.get(opcode)
         if method is None:
             raise OSError(errno.ENOSYS, "not there")
-        return method(self, number, body) or b""
+        # By name: another kind of file system has some of its own.
+        answer: Answer = getattr(self, method.__name__)(number, body)
+        return answer or b""
 
     def lookup(self, number: int, body: bytes) -> bytes:
         return self._entry(self._inside(number, body))
@@ -270,18 +276,26 @@ def serve(device: int, files: Files) -> None:
         _, opcode, unique, number, *_ = IN.unpack_from(request)
         if opcode in (FORGET, BATCH_FORGET, INTERRUPT):
             continue
-        try:
-            status, body = 0, files.answer(opcode, number, request[IN.size :])
-        except OSError as error:
-            status, body = -(error.errno or errno.EIO), b""
-        try:
-            os.write(device, OUT.pack(OUT.size + len(body), status, unique) + body)
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, *UNMOUNTED):  # nobody waits for it any more
-                raise
+        asked = (device, files, opcode, unique, number, request[IN.size :])
+        if opcode in files.waits:
+            threading.Thread(target=_reply, args=asked, daemon=True).start()
+        else:
+            _reply(*asked)
 
 
-def mount(mountpoint: Path) -> int:
+def _reply(device: int, files: Files, opcode: int, unique: int, number: int, asked: bytes) -> None:
+    try:
+        status, body = 0, files.answer(opcode, number, asked)
+    except OSError as error:
+        status, body = -(error.errno or errno.EIO), b""
+    try:
+        os.write(device, OUT.pack(OUT.size + len(body), status, unique) + body)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, *UNMOUNTED):  # nobody waits for it any more
+            raise
+
+
+def mount(mountpoint: Path, kind: str = "pmxcfs") -> int:
     """Mount the file system; returns what its requests are read from. Raises OSError."""
     path = Path("/dev/fuse")
     if not path.exists():
@@ -289,7 +303,7 @@ def mount(mountpoint: Path) -> int:
     device = os.open(path, os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions"
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"/dev/fuse", os.fsencode(mountpoint), b"fuse.pmxcfs", 0, options.encode()):
+    if libc.mount(b"/dev/fuse", os.fsencode(mountpoint), f"fuse.{kind}".encode(), 0, options.encode()):
         raise OSError(ctypes.get_errno(), f"mount: {os.strerror(ctypes.get_errno())}")
     return device
 
@@ -300,17 +314,17 @@ def unmount_when_told(mountpoint: Path) -> None:
     subprocess.run(["umount", "--force", "--lazy", mountpoint], check=True)
 
 
-def main(behind: Path, mountpoint: Path) -> None:
+def main(behind: Path, mountpoint: Path, kind: type[Files] = Files, name: str = "pmxcfs") -> None:
     """Put the file system in front of the files that are at its mount point, which are then also to be seen ``behind``."""
     # Waited for by a thread: a handler could be kept waiting by a read that began a moment before, and one that runs keeps requests waiting.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     behind.mkdir(parents=True, exist_ok=True)
     # Private: else what is mounted in front of the files would also be mounted in front of them here.
     subprocess.run(["mount", "--bind", "--make-private", mountpoint, behind], check=True)
-    device = mount(mountpoint)
+    device = mount(mountpoint, name)
     threading.Thread(target=unmount_when_told, args=(mountpoint,), daemon=True).start()
     try:
-        serve(device, Files(behind))
+        serve(device, kind(behind))
     finally:
         subprocess.run(["umount", "--lazy", behind], check=True)
 
