@@ -39,7 +39,7 @@ def prove(options: Options, check_mode: bool) -> dict[str, t.Any]:
     """
     facts = machine.look(options.place, not check_mode, options.step_timeout_seconds, options.root, options.library)
     gpus = [gpu for gpu in facts["gpus"] if gpu["driven"] and gpu["bus_id"] in (options.devices or (gpu["bus_id"],))]
-    found, nothing = _unfit(facts, options, gpus)
+    found, nothing = unfit(facts, options.devices, gpus)
     seen = {gpu["bus_id"] for gpu in facts["cuda"]["gpus"]} if facts["cuda"] else {gpu["bus_id"] for gpu in gpus}
     gpus = [gpu for gpu in gpus if gpu["bus_id"] in seen]
     places = {gpu["bus_id"]: paths.place(gpu) for gpu in gpus}
@@ -50,9 +50,9 @@ def prove(options: Options, check_mode: bool) -> dict[str, t.Any]:
         return _whole(told, planned.summary(), found, options, None)
     if nothing:
         return _whole(told, planned.summary(), found, options)
-    others = [] if options.allow_busy else _others(facts["processes"] or [], [gpu["device"] for gpu in gpus])
-    if others:
-        return _whole(told, planned.summary(), [*found, finding("GPU_BUSY", "GPUs", ", ".join(others))], options)
+    at_work = [] if options.allow_busy else others(facts["processes"] or [], [gpu["device"] for gpu in gpus])
+    if at_work:
+        return _whole(told, planned.summary(), [*found, finding("GPU_BUSY", "GPUs", ", ".join(at_work))], options)
     if len(gpus) < 2:
         found += [finding("P2P_NO_PAIRS", gpus[0]["bus_id"])] if gpus else []
         return _whole(told, planned.summary({}), found, options)
@@ -71,17 +71,17 @@ def prove(options: Options, check_mode: bool) -> dict[str, t.Any]:
 _GPU_KEYS = ("bus_id", "name", "uuid", "numa_node", "memory_mib", "sm", "link")
 
 
-def _unfit(
-    facts: dict[str, t.Any], options: Options, gpus: t.Sequence[t.Mapping[str, t.Any]]
+def unfit(
+    facts: dict[str, t.Any], named: t.Sequence[str], gpus: t.Sequence[t.Mapping[str, t.Any]]
 ) -> tuple[list[Finding], bool]:
-    """Findings about GPUs that are asked for and cannot be used, and about CUDA, with all that explains why it does not start.
+    """Findings about GPUs that are ``named`` (PCI addresses) and cannot be used, and about CUDA, with all that explains why it does not start.
 
     And whether there is nothing to measure. Where CUDA works, what else there is to say of the machine is for others to say.
     """
-    bad = [one for one in faults.faults(facts, options.devices) if one.severity in ("fail", "unknown")]
+    bad = [one for one in faults.faults(facts, named) if one.severity in ("fail", "unknown")]
     if facts["cuda"] and facts["cuda"]["error"]:
         return bad, True
-    missing = {*options.devices} - {gpu["bus_id"] for gpu in gpus}
+    missing = {*named} - {gpu["bus_id"] for gpu in gpus}
     found = [one for one in bad if one.subject in missing or one.id == "CUDA_GPU_MISSING"]
     for address in sorted(missing - {one.subject for one in found}):
         found.append(finding("GPU_NODE_MISSING", address, "it is not among the GPUs that can be used here"))
@@ -90,7 +90,7 @@ def _unfit(
     return found, not gpus
 
 
-def _others(processes: t.Sequence[t.Mapping[str, t.Any]], nodes: t.Collection[str]) -> list[str]:
+def others(processes: t.Sequence[t.Mapping[str, t.Any]], nodes: t.Collection[str]) -> list[str]:
     """Processes that compute on the GPUs of these ``nodes``, named.
 
     CUDA opens nvidia-uvm and keeps it, which nvidia-smi and the persistence daemon do not. A guest sees its own processes only;
