@@ -34,7 +34,7 @@ _CAUSES = {
     "mount it larger (gpu_container_shm_mib), and remove what dead processes left there",
     r"attaching to shared memory segment \S+ \(size 0\)": "ranks disagree on how host memory is shared, as some NUMA node has none: set "
     "NCCL_CUMEM_HOST_ENABLE=0 (NVIDIA/nccl#2190)",
-    r"shm\.cc\S* NCCL WARN Cuda failure|HOST_NUMA": "host memory by cuMem does not work in this guest: set NCCL_CUMEM_HOST_ENABLE=0 (NVIDIA/nccl#1838)",
+    r"shm\.cc\S* (NCCL WARN )?Cuda failure|HOST_NUMA": "host memory by cuMem does not work in this guest: set NCCL_CUMEM_HOST_ENABLE=0 (NVIDIA/nccl#1838)",
     r"peer access is not supported|Cuda failure 217": "the driver offers no peer access for a pair: prove the links (gpu_p2p), or set NCCL_P2P_DISABLE=1",
     r"illegal memory access|Cuda failure 700": "NCCL reached memory that is not mapped: its release (2.26.2 does this on SM120), or an IOMMU that "
     "translates; see Xid lines in the node's dmesg",

@@ -15,7 +15,7 @@ _VIA = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? via (.+?)(?: comm .*)?$"
 )
 _SETTING = re.compile(r"(NCCL_\w+) set by environment to (.+?)\.?$")
-_WARNING = re.compile(r"NCCL WARN (.+)$")
+_WARNING = re.compile(r"(?:(\S+\.\w+:\d+) )?NCCL WARN (.+)$")
 _FALLBACK = "cuMem host allocations do not appear to be working"
 _COMPLETE = "Init COMPLETE"
 # Older releases say so of shared memory (NVIDIA/nccl#290).
@@ -35,7 +35,7 @@ def worth_keeping(line: str) -> bool:
 
 
 def read(lines: t.Iterable[str]) -> dict[str, t.Any]:
-    """``version`` (none if not said), ``transport``, ``settings`` (by name), ``warnings`` (each once), ``complete`` (communicators).
+    """``version`` (none if not said), ``transport``, ``settings`` (by name), ``warnings`` (each once, behind its place in NCCL's source), ``complete`` (communicators).
 
     ``transport`` has a row for each way between two ranks: ``source target via channels``. ``cumem_host`` is false where NCCL found that it
     cannot allocate host memory by cuMem and fell back to /dev/shm.
@@ -53,7 +53,7 @@ def read(lines: t.Iterable[str]) -> dict[str, t.Any]:
         elif setting := _SETTING.search(line):
             found["settings"][setting[1]] = setting[2].strip()
         elif warning := _WARNING.search(line):
-            warnings[warning[1].strip()] = None
+            warnings[" ".join(part.strip() for part in warning.groups() if part)] = None
         found["complete"] += _COMPLETE in line
         if _FALLBACK in line:
             found["cumem_host"] = False

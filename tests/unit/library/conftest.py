@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
-from ansible.modules import gpu_p2p
+from ansible.modules import gpu_host_info, gpu_p2p, nccl_all_reduce
 from gpu import runfile
 from simulated_gpus import VERSION, SimulatedMachine
 
@@ -219,13 +219,15 @@ def simulated_libcuda(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
 def gpus_on(
     simulated_libcuda: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> t.Callable[[int], SimulatedMachine]:
-    """Let ``gpu_p2p`` look at a machine with so many GPUs."""
+    """Let the modules that ask GPUs look at a machine with so many."""
     root, library = simulated_libcuda
 
     def make(gpus: int) -> SimulatedMachine:
         shutil.rmtree(root, ignore_errors=True)
         machine = SimulatedMachine(root, library, gpus)
-        monkeypatch.setattr(gpu_p2p, "run", functools.partial(gpu_p2p.run, root=str(root), library=str(library)))
+        for module in (gpu_p2p, gpu_host_info, nccl_all_reduce):
+            looked_at = functools.partial(module.run, root=str(root), library=str(library))
+            monkeypatch.setattr(module, "run", looked_at)
         return machine
 
     return make
