@@ -263,39 +263,6 @@ def test_a_gpu_without_a_context_costs_its_pairs(run_module: RunModule, gpus_on:
     assert row(result, machine, 0, 1)["integrity"] == "unknown"
 
 
-CAUSES = {
-    3: "HMM",
-    34: "stub",
-    46: "compute mode",
-    100: "/dev/nvidia<N>",
-    101: "ordinal",
-    304: "refused",
-    802: "fabric manager",
-    803: "another version",
-    804: "forward-compatibility",
-    805: "MPS",
-    919: "fabric",
-    999: "/dev/nvidia-uvm",
-}
-
-
-@pytest.mark.parametrize("code", CAUSES)
-def test_each_code_of_cuinit_has_its_cause_and_a_remedy(code: int, run_module: RunModule, gpus_on: Machine) -> None:
-    gpus_on(2).faults(f"error call=cuInit code={code}")
-    result = run_module(gpu_p2p, SMALL)
-    assert (result["rc"], result["verdict"], result["pairs"]) == (0, "could_not_run", [])
-    found = next(one for one in result["findings"] if one["id"] == "CUDA_INIT_FAILED")
-    assert found["severity"] == "fail"
-    assert f"cuInit returned {code} (" in found["detail"]
-    assert CAUSES[code] in found["detail"]
-    assert found["remedy"]
-
-
-def test_hmm_is_named_as_the_cause_where_it_is_on(run_module: RunModule, gpus_on: Machine) -> None:
-    gpus_on(2).file("sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "N\n")
-    assert ("HMM_CONFLICT", "uvm_disable_hmm") in told(run_module(gpu_p2p, SMALL))
-
-
 def test_a_driver_that_hangs(run_module: RunModule, gpus_on: Machine) -> None:
     gpus_on(2).faults("hang call=cuInit")
     result = run_module(gpu_p2p, {**SMALL, "step_timeout_seconds": 1})
