@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The list of scenario ``links``, played on the rig's GPUs in this process's own machine: what it expects is what the modules say."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import typing as t
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.modules import gpu_host_info, gpu_p2p
+from gpu import runfile
+from simulated_gpus import VERSION, SimulatedMachine
+
+RunModule = t.Callable[..., dict[str, t.Any]]
+SCENARIO = Path(__file__).resolve().parents[3] / "molecule" / "links"
+LISTED = yaml.safe_load((SCENARIO / "vars/cases.yml").read_text())
+DECLARED = yaml.safe_load((SCENARIO / "converge.yml").read_text())[0]["vars"]["declared"]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler here")
+    folder = tmp_path_factory.mktemp("libcuda")
+    runfile.compile_libcuda(folder / "libcuda.so.1", VERSION, folder / "root")
+    return folder / "root", folder / "libcuda.so.1"
+
+
+@pytest.fixture
+def machine(library: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> SimulatedMachine:
+    root, path = library
+    shutil.rmtree(root, ignore_errors=True)
+    for module in (gpu_p2p, gpu_host_info):
+        monkeypatch.setattr(module, "run", functools.partial(module.run, root=str(root), library=str(path)))
+    return SimulatedMachine(root, path, 8)
+
+
+def test_the_list_has_all_that_the_rig_can_do() -> None:
+    kinds = {line.split()[0] for case in LISTED["links_cases"] for line in case["faults"]}
+    # `latency` and `occupied` are no hazards of links; calls that fail are in the second list.
+    assert kinds == {
+        *("dropped", "zeros", "mirror", "partial", "stale", "late", "garbage", "implausible", "hang", "error"),
+        *("no-access", "false-access", "slow", "staged", "link", "collapse"),
+    }
+
+
+@pytest.mark.parametrize("case", LISTED["links_cases"], ids=lambda case: case["name"])
+def test_each_fault_is_named(case: dict[str, t.Any], run_module: RunModule, machine: SimulatedMachine) -> None:
+    machine.file("proc/driver/gpu-faults", "".join(f"{line}\n" for line in case["faults"]))
+    options = {**DECLARED, "step_timeout_seconds": 5, **({"tests": case["tests"]} if "tests" in case else {})}
+    result = run_module(gpu_p2p, options)
+    told = [one for one in result["findings"] if (one["id"], one["subject"]) == (case["id"], case["subject"])]
+    assert told, result["findings"]
+    assert told[0]["severity"] == "fail"
+    assert [words for words in case["says"] if words not in told[0]["detail"]] == []
+    assert result["verdict"] == case["verdict"]
+
+
+@pytest.mark.parametrize("case", LISTED["links_codes"], ids=lambda case: str(case["code"]))
+def test_each_code_is_named(case: dict[str, t.Any], run_module: RunModule, machine: SimulatedMachine) -> None:
+    machine.file("proc/driver/gpu-faults", f"error call=cuInit code={case['code']}\n")
+    result = run_module(gpu_host_info, {"cuda": True})
+    told = next(one for one in result["findings"] if one["id"] == "CUDA_INIT_FAILED")
+    assert f"cuInit returned {case['code']} (" in told["detail"]
+    assert case["says"] in told["detail"]
