@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Each target does its own set-up. `make` alone lists them.
-.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract docs lock clean
+.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract gpu-check docs lock clean
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
@@ -37,6 +37,9 @@ chaos-deploy: ## a first deploy, killed at each of 20 moments (MOMENTS, SEED); t
 pve-contract: ## the contract with Proxmox VE against a node of yours (NODE=my-node.yml); writes only where that names vmids
 	@tools/setup dev
 	@python tools/pve_contract.py "$(NODE)"
+
+gpu-check: ## the GPU code on this machine's own NVIDIA GPUs, as JSON (VENV=/path: the NCCL of that environment's torch too)
+	@python3 tools/gpu_check.py $(if $(VENV),--venv "$(VENV)")
 
 docs: ## docs/findings.md from the catalogue, docs/breakages.md from the last run of the scenario repair
 	@tools/setup python

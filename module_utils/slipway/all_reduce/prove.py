@@ -84,7 +84,7 @@ def prove(options: Options, check_mode: bool) -> dict[str, t.Any]:
         found += [finding("P2P_NO_PAIRS", gpus[0]["bus_id"])] if gpus else []
         return _judged(told, found, options)
     began = time.monotonic()
-    run = record.fold(planned, _launch(planned, order, options), options.step_timeout_seconds)
+    run = record.fold(planned, launch(planned, order, options), options.step_timeout_seconds)
     told["plan"] = planned.summary(options.thresholds, time.monotonic() - began)
     told["ranks"], told["results"] = run.ranks, run.results
     told["transport"], told["settings"], told["nccl_warnings"] = (
@@ -118,7 +118,7 @@ def environment(options: Options, order: t.Sequence[str], gpus: t.Sequence[str])
     return made
 
 
-def _launch(planned: plan.Plan, order: t.Sequence[str], options: Options) -> child.Outcome:
+def launch(planned: plan.Plan, order: t.Sequence[str], options: Options) -> child.Outcome:
     """Run the ranks below one child, which has a limit and their process group."""
     folder = tempfile.mkdtemp(prefix="slipway-all-reduce.")
     try:

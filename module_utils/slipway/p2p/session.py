@@ -137,9 +137,9 @@ class Session:
         return bool(answer.value)
 
     def connect(self, source: str, target: str) -> None:
-        """Peer access both ways; each call opens one."""
+        """Peer access both ways; each call opens one. A GPU needs none to itself."""
         for accessing, owner in ((source, target), (target, source)):
-            if not self._peers.get((accessing, owner)):
+            if accessing != owner and not self._peers.get((accessing, owner)):
                 context = self.gpu(owner).context
                 self.gpu(accessing).use()
                 self.driver.call("cuCtxEnablePeerAccess", context, 0, accept=(ALREADY_ENABLED,))
