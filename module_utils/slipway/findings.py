@@ -290,6 +290,13 @@ CATALOGUE: dict[str, Fault] = {
         "pve_host_signing_certificate to an enrolled pair and install the driver again, or enrol the one that signed it.",
         "https://wiki.debian.org/SecureBoot",
     ),
+    "DRIVER_KERNEL_MISSING": Fault(
+        "fail",
+        "The kernel that boots next does not have the driver's module, so that no GPU would work after a reboot.",
+        "Install that kernel's headers (proxmox-headers-<kernel>) and have DKMS build the module ('dkms install nvidia/<version> -k <kernel>'; "
+        "its log is in /var/lib/dkms/nvidia), or keep the running kernel with 'proxmox-boot-tool kernel pin <kernel>'.",
+        "NVIDIA/open-gpu-kernel-modules#1143",
+    ),
     "DRIVER_NOT_OPEN": Fault(
         "fail",
         "The proprietary kernel module is loaded, and these GPUs need the open one.",
