@@ -17,6 +17,7 @@ description:
   - Must run as root on the node. Reads files only, so that it needs no API, and changes nothing.
 author:
   - Slipway contributors
+options: {}
 attributes:
   check_mode:
     description: Can run in check mode and tell what it would without it.
