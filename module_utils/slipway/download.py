@@ -30,6 +30,7 @@ def ask(url: str, source: Source, timeout_seconds: int) -> None:
 def fetch(url: str, sha256: str, target: Path, source: Source, timeout_seconds: int) -> bool:
     """Have the file at ``target``, unless another run fetches it meanwhile; whether this one did. Raises ``SlipwayError``."""
     part = target.with_name(f".{target.name}.part")
+    _request(url, source)  # an address that is none leaves no folder behind
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with wheel.alone(target.with_name(f".{target.name}.lock")):
