@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LOOKS = {
     "assert",
     "debug",
+    "fail",
     "find",
     "import_role",
     "import_tasks",
@@ -25,6 +26,7 @@ LOOKS = {
     "include_vars",
     "meta",
     "set_fact",
+    "slurp",
     "stat",
     "wait_for_connection",
     "inference_probe",
@@ -35,6 +37,7 @@ LOOKS = {
 KEYWORDS = {"name", "when", "register", "vars", "loop", "loop_control", "delegate_to", "environment", "no_log", "args"}
 KEYWORDS |= {
     "changed_when",
+    "ignore_unreachable",
     "failed_when",
     "check_mode",
     "diff",
