@@ -611,7 +611,7 @@ CATALOGUE: dict[str, Fault] = {
     "IOMMU_TRANSLATED": Fault(
         "warn",
         "The IOMMU translates what the GPUs send: copies from GPU to GPU can be lost without an error, or hang.",
-        "Set iommu=pt on the kernel command line (kernel_cmdline with parameters: [iommu=pt]) and reboot, or switch the IOMMU off in "
+        "Set iommu=pt on the kernel command line (pve_host_kernel_parameters: [iommu=pt]) and reboot, or switch the IOMMU off in "
         "the firmware where no virtual machine needs it; then prove the links (gpu_p2p).",
         "NVIDIA/cuda-samples#48",
     ),
@@ -628,7 +628,8 @@ CATALOGUE: dict[str, Fault] = {
         "To give it back to the host: stop the virtual machine and take the card away from it (qm set <vmid> --delete hostpciN); take "
         "it out of 'options vfio-pci ids=' in /etc/modprobe.d (then update-initramfs -u) and of vfio-pci.ids= on the kernel command "
         "line; then, as root, with its address: echo <address> > /sys/bus/pci/drivers/vfio-pci/unbind; echo > "
-        "/sys/bus/pci/devices/<address>/driver_override; echo <address> > /sys/bus/pci/drivers_probe.",
+        "/sys/bus/pci/devices/<address>/driver_override; echo <address> > /sys/bus/pci/drivers_probe. The last three are what deploy.yml "
+        "does with pve_host_allow_gpu_release.",
     ),
     "GPU_PASSED_THROUGH": Fault(
         "warn",
