@@ -13,9 +13,8 @@ import time
 import typing as t
 from dataclasses import dataclass
 
-from ..findings import Finding, finding
+from ..findings import Finding, finding, softened
 from ..gpu import child, machine, userspace
-from ..p2p.judge import softened
 from ..p2p.prove import others, unfit
 from . import judge, plan, ranks, record, worker
 from .thresholds import Thresholds
