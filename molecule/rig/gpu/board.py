@@ -11,6 +11,7 @@ A line is a kind and words ``key=value``, as in ``/proc/driver/gpu-faults``; ``#
 
 from __future__ import annotations
 
+import re
 import typing as t
 from pathlib import Path
 
@@ -29,7 +30,10 @@ def parse(text: str) -> list[tuple[str, dict[str, str]]]:
             continue
         kind, *rest = words
         values = dict(word.split("=", 1) for word in rest if "=" in word)
-        if kind not in KINDS or len(values) != len(rest) or not set(values) <= {"device", *KINDS[kind][0]}:
+        known = KINDS[kind][0] if kind in KINDS else ()
+        numbers = [value for name, value in values.items() if name in known]
+        right = numbers and len(values) == len(rest) and set(values) <= {"device", *known}
+        if not right or not all(re.fullmatch(r"0x[0-9a-f]+|\d+", number) for number in numbers):
             raise ValueError(f"/{FILE}: '{line.strip()}' is no fault of a board")
         found.append((kind, values))
     return found
@@ -41,7 +45,7 @@ def apply(devices: Path, text: str) -> None:
         chosen = [devices / values["device"]] if "device" in values else sorted(devices.iterdir())
         for device in chosen:
             if not device.exists():
-                raise ValueError(f"/{FILE}: the board has no device {device.name}")
+                raise ValueError(f"/{FILE}: there is no {device.name} on this board")
             KINDS[kind][1](device, values)
 
 
