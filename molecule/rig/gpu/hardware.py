@@ -25,7 +25,8 @@ from gpu import board, firmware, iommu, pci
 # covered. /proc/modules is missing on kernels without loadable modules: hence optional.
 MOUNTS = {
     "sys/module": ("sys/module", "bind"),
-    "sys/bus/pci": ("sys/bus/pci", "bind"),
+    # With what is mounted below it on the node: a guest may not look behind that.
+    "sys/bus/pci": ("sys/bus/pci", "rbind"),
     "sys/firmware": ("sys/firmware", "bind"),
     "sys/class/iommu": ("sys/class/iommu", "bind,optional"),
     "sys/kernel/iommu_groups": ("sys/kernel/iommu_groups", "bind,optional"),
