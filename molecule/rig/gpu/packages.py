@@ -49,6 +49,12 @@ PACKAGES: dict[str, Package] = {
         }
     ),
     "nvidia-modprobe": Package({"usr/bin/nvidia-modprobe": "nvidia-modprobe"}),
+    "nvidia-persistenced": Package(
+        {
+            "usr/bin/nvidia-persistenced": "nvidia-persistenced",
+            "usr/lib/systemd/system/nvidia-persistenced.service": "nvidia-persistenced.service",
+        }
+    ),
     "nvidia-driver-cuda": Package(
         {"usr/bin/nvidia-smi": "nvidia-smi"},
         {
@@ -103,7 +109,7 @@ def _build(name: str, version: str, payload: Path, root: Path, target: Path) -> 
             file.symlink_to(_fill(source.removeprefix("-> "), values))
         else:
             shutil.copy(payload / source, file)
-            file.chmod(0o644 if source.endswith(".ko") else 0o755)
+            file.chmod(0o644 if source.endswith((".ko", ".service", ".conf")) else 0o755)
     control = {
         "Package": name,
         "Version": values["@P@"],

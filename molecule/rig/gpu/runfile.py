@@ -39,8 +39,9 @@ def build(out: Path, version: str) -> Path:
             "CUDA": "{}.{}".format(*divmod(cuda_version(version) // 10, 100)),
             "MEMORY_MIB": str(pci.MEMORY_MIB),
         }
+        shutil.copy(SOURCE / "nvidia-persistenced.service", folder)
         (folder / "dkms.conf").write_text(dkms_conf(version))
-        for script in ("nvidia-installer", "nvidia-smi", "nvidia-modprobe", "sign-file"):
+        for script in ("nvidia-installer", "nvidia-smi", "nvidia-modprobe", "nvidia-persistenced", "sign-file"):
             (folder / script).write_text(_fill((SOURCE / script).read_text(), values))
             (folder / script).chmod(0o755)
         archive = _archive(folder)

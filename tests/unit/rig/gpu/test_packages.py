@@ -31,6 +31,7 @@ def test_the_index_names_each_package_once(repository: Path) -> None:
         ("nvidia-kernel-open-dkms", "595.58.03-1"),
         ("nvidia-modprobe", "595.58.03-1"),
         ("nvidia-open", "595.58.03-1"),
+        ("nvidia-persistenced", "595.58.03-1"),
     ]
     assert "Depends: nvidia-driver-cuda (= 595.58.03-1), nvidia-kernel-open-dkms (= 595.58.03-1)" in index
 
