@@ -76,6 +76,9 @@ options:
       fail_ratio:
         description: Below this fraction of it it fails (0.85).
         type: float
+      latency_us:
+        description: What an all-reduce of 4 KiB may take before it warns, in microseconds (100).
+        type: float
   timeout_seconds:
     description: The limit for everything.
     type: int

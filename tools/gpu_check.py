@@ -177,7 +177,6 @@ def _copies(
     made = speed.bandwidth(session, step, tell, Tree(root), places)
     wall = time.perf_counter() - began
     rate = made["write_gbps"]
-    # Nine copies each as source and as target, and three more.
     timed = sum(size * count / value / 1e9 for count, value in _timed(made)) if rate else 0.0
     return {
         "own_copy_gbps": round(rate, 1) if rate else None,

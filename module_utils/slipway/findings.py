@@ -834,6 +834,13 @@ CATALOGUE: dict[str, Fault] = {
         "by themselves), then the links (gpu_p2p, sets at one time). If this is what the machine can do, set thresholds.bus_gbps.",
         "NVIDIA/nccl#2127",
     ),
+    "ALL_REDUCE_LATENCY_HIGH": Fault(
+        "warn",
+        "A small all-reduce takes so long that what GPUs write to each other seems to go through the host.",
+        "Where the transports in the result are P2P, set the driver's RegistryDwords for it (ForceP2P=0x11;RMForceP2PType=1;RMPcieP2PType=2;"
+        "GrdmaPciTopoCheckOverride=1;EnableResizableBar=1) and reload the driver: copies go directly without it, kernels do not. If this is "
+        "what the machine can do, set thresholds.latency_us.",
+    ),
     "NCCL_VERSION_BROKEN": Fault(
         "fail",
         "This release of NCCL is known to fail on such GPUs.",

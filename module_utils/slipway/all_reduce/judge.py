@@ -36,7 +36,13 @@ def judge(plan: Plan, record: Record, thresholds: Thresholds, python: str) -> li
     whole = all(row["ended"] == "done" for row in record.ranks)
     if whole and not found:
         found += _not_all(plan, record)
-    return found + _version(record, whole) + _transport(record) + _speed(plan, record, thresholds)
+    return (
+        found
+        + _version(record, whole)
+        + _transport(record)
+        + _speed(plan, record, thresholds)
+        + _latency(plan, record, thresholds)
+    )
 
 
 def _name(row: Row) -> str:
@@ -196,3 +202,13 @@ def _speed(plan: Plan, record: Record, thresholds: Thresholds) -> list[Finding]:
     severity = "fail" if speed < thresholds.bus_gbps * thresholds.fail_ratio else "warn"
     detail = f"{speed:.1f} GB/s bus bandwidth with {largest >> 20} MiB on {len(plan.gpus)} GPUs; {thresholds.bus_gbps:g} is the reference"
     return [finding("ALL_REDUCE_SLOW", SUBJECT, detail, severity=severity)]
+
+
+def _latency(plan: Plan, record: Record, thresholds: Thresholds) -> list[Finding]:
+    """Copies can go directly where what kernels write is staged through the host, which only this shows."""
+    smallest = plan.sizes[0].bytes
+    result = next((one for one in record.results if one["size"] == smallest and one["seconds"]), None)
+    if result is None or result["seconds"] * 1e6 <= thresholds.latency_us:
+        return []
+    detail = f"{result['seconds'] * 1e6:.0f} us for {smallest} bytes, more than {thresholds.latency_us:g}"
+    return [finding("ALL_REDUCE_LATENCY_HIGH", SUBJECT, detail)]

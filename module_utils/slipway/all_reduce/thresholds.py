@@ -12,12 +12,14 @@ class Thresholds:
     """``bus_gbps`` is the bus bandwidth that a healthy machine reaches with the largest buffer, in GB/s (10^9 bytes).
 
     37.6 with eight RTX PRO 6000, 22.2 with NCCL's own choice of channels on AMD (local-inference-lab/rtx6kpro, NVIDIA/nccl#2127). Below ``warn_ratio``
-    of it the all-reduce warns, below ``fail_ratio`` it fails.
+    of it the all-reduce warns, below ``fail_ratio`` it fails. ``latency_us`` is what the smallest all-reduce may take: 17 to 50 us where kernels reach the
+    other GPUs, 242 where the driver stages them through the host (rtx6kpro, optimization/pcie-oneshot-allreduce.md).
     """
 
     bus_gbps: float = 37.6
     warn_ratio: float = 0.95
     fail_ratio: float = 0.85
+    latency_us: float = 100.0
 
 
 NAMES = tuple(one.name for one in fields(Thresholds))

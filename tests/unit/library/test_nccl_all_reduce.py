@@ -343,6 +343,17 @@ def test_the_slowest_rank_counts(reduce: Reduce, stack: Stack) -> None:
     assert detail(result, "ALL_REDUCE_SLOW") == ("20.0 GB/s bus bandwidth with 2 MiB on 2 GPUs; 37.6 is the reference")
 
 
+def test_kernels_whose_writes_are_staged(reduce: Reduce, stack: Stack) -> None:
+    # rtx6kpro, optimization/pcie-oneshot-allreduce.md: 242 us in place of 17, copies unaffected.
+    slow = [phase("4096 bytes"), {"say": {"size": 4096, "seconds": 242e-6, "checked": 5120, "faults": []}}]
+    stack.plays([*started(), *connected(), *slow, *sized(sizes=recorded.SIZES[1:]), *END])
+    result = reduce()
+    assert (result["verdict"], told(result)) == ("ok", [("ALL_REDUCE_LATENCY_HIGH", "warn")])
+    assert detail(result, "ALL_REDUCE_LATENCY_HIGH") == "242 us for 4096 bytes, more than 100"
+    assert "RMPcieP2PType=2" in result["findings"][0]["remedy"]
+    assert told(reduce(thresholds={"latency_us": 300})) == []
+
+
 def test_eight_gpus_have_another_factor(run_module: RunModule, gpus_on: Machine, stack: Stack) -> None:
     gpus_on(8)
     stack.plays(good(20.0))

@@ -46,14 +46,14 @@ def test_the_factor_of_bus_bandwidth(ranks: int, expected: float) -> None:
 
 
 def test_thresholds_keep_what_is_not_given() -> None:
-    assert thresholds.read(None) == thresholds.Thresholds(37.6, 0.95, 0.85)
-    assert thresholds.read({"bus_gbps": "41", "warn_ratio": None}) == thresholds.Thresholds(41.0, 0.95, 0.85)
+    assert thresholds.read(None) == thresholds.Thresholds(37.6, 0.95, 0.85, 100.0)
+    assert thresholds.read({"bus_gbps": "41", "warn_ratio": None}) == thresholds.Thresholds(41.0, 0.95, 0.85, 100.0)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"busbw": 1}, "there is no busbw; there are bus_gbps, warn_ratio, fail_ratio"),
+        ({"busbw": 1}, "there is no busbw; there are bus_gbps, warn_ratio, fail_ratio, latency_us"),
         ({"bus_gbps": 0}, "bus_gbps is 0, not a number above 0"),
         ({"bus_gbps": float("nan")}, "not a number above 0"),
         ({"fail_ratio": "fast"}, "fail_ratio is 'fast', not a number above 0"),

@@ -68,7 +68,9 @@ def run(python: str, folder: Path, count: int, patch: str = "", silence: float =
 def ids(made: record.Record) -> list[str]:
     sizes = tuple(plan.Size(size["bytes"], size["iterations"]) for size in SIZES)
     planned = plan.Plan(tuple(row["bus_id"] for row in made.ranks), sizes)
-    return [one.id for one in judge.judge(planned, made, thresholds.Thresholds(bus_gbps=1e-6), "python")]
+    return [
+        one.id for one in judge.judge(planned, made, thresholds.Thresholds(bus_gbps=1e-6, latency_us=1e9), "python")
+    ]
 
 
 @pytest.mark.parametrize("count", [2, 3])
