@@ -4,7 +4,7 @@
     python3 -m boot.kernels FOLDER
 
 makes FOLDER/kernels (and kernels.tar) with ``proxmox-kernel-RELEASE-signed`` and ``proxmox-headers-RELEASE`` of ``RELEASES`` in a flat apt
-repository, if they have not been made before.
+repository, and ``proxmox-default-kernel`` and ``-headers`` that need those of the newest, if they have not been made before.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import typing as t
 from pathlib import Path
 
 from gpu import packages
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 RELEASES = ("6.17.4-1-pve", "6.17.9-1-pve")
 # The kernel's own modules that the simulated hardware knows: who uses whom is in package/module.c.
 MODULES = ("vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci")
+DEFAULT_VERSION = "2.0.1"
 PRELOADED = "usr/lib/rig/uname.so"
 _SCRIPTS = {
     "kernel": {
@@ -89,6 +91,10 @@ def build(folder: Path) -> Path:
             (headers / "usr/lib/modules" / release).mkdir(parents=True)
             (headers / "usr/lib/modules" / release / "build").symlink_to(f"/usr/src/linux-headers-{release}")
             _deb(headers, f"proxmox-headers-{release}", "headers", release, target)
+    for kind, needed in (("kernel", "proxmox-kernel-{}-signed"), ("headers", "proxmox-headers-{}")):
+        with tempfile.TemporaryDirectory() as name:
+            depends = needed.format(RELEASES[-1])
+            _deb(Path(name), f"proxmox-default-{kind}", "", DEFAULT_VERSION, target, {"Depends": depends})
     packages.index(target)
     with tarfile.open(folder / "kernels.tar", "w") as tar:
         for path in sorted(target.iterdir()):
@@ -97,13 +103,14 @@ def build(folder: Path) -> Path:
     return target
 
 
-def _deb(root: Path, name: str, kind: str, release: str, target: Path) -> None:
+def _deb(root: Path, name: str, kind: str, release: str, target: Path, more: t.Mapping[str, str] | None = None) -> None:
     version = release.removesuffix("-pve")
     fields = {"Package": name, "Version": version, "Architecture": "amd64", "Section": "kernel"}
-    fields |= {"Maintainer": "The rig <rig@rig.invalid>", "Description": f"simulated Proxmox kernel ({kind})"}
+    fields |= {"Maintainer": "The rig <rig@rig.invalid>", **(more or {})}
+    fields["Description"] = "simulated Proxmox kernel"
     (root / "DEBIAN").mkdir()
     (root / "DEBIAN/control").write_text("".join(f"{key}: {text}\n" for key, text in fields.items()))
-    for script, text in _SCRIPTS[kind].items():
+    for script, text in _SCRIPTS.get(kind, {}).items():
         path = root / "DEBIAN" / script
         guard = '[ "$1" = configure ] || exit 0\n' if script == "postinst" else '[ "$1" = remove ] || exit 0\n'
         path.write_text("#!/bin/sh\nset -e\n" + guard + text.replace("@R@", release))

@@ -34,11 +34,14 @@ def test_packages_part_kernel_and_headers(tmp_path: Path) -> None:
     folder = kernels.build(tmp_path)
     index = (folder / "Packages").read_text()
     assert re.findall(r"^Package: (.+)\nVersion: (.+)$", index, re.MULTILINE) == [
+        ("proxmox-default-headers", "2.0.1"),
+        ("proxmox-default-kernel", "2.0.1"),
         ("proxmox-headers-6.17.4-1-pve", "6.17.4-1"),
         ("proxmox-headers-6.17.9-1-pve", "6.17.9-1"),
         ("proxmox-kernel-6.17.4-1-pve-signed", "6.17.4-1"),
         ("proxmox-kernel-6.17.9-1-pve-signed", "6.17.9-1"),
     ]
+    assert "Depends: proxmox-headers-6.17.9-1-pve\n" in index
     listed = {
         kind: subprocess.run(
             ["dpkg-deb", "--contents", next(folder.glob(f"proxmox-{kind}-6.17.9*"))],
