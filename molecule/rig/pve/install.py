@@ -78,10 +78,11 @@ def _units(rootfs: Path) -> None:
 
 def _state(rootfs: Path, node: dict[str, t.Any]) -> None:
     etc_pve = rootfs / "etc/pve"
-    for folder in (f"nodes/{node['name']}/lxc", "priv"):
+    for folder in (f"nodes/{node['name']}/lxc", f"nodes/{node['name']}/qemu-server", "priv"):
         (etc_pve / folder).mkdir(parents=True, exist_ok=True)
     (etc_pve / "priv").chmod(0o700)
-    _link(etc_pve / "lxc", f"nodes/{node['name']}/lxc")
+    for name in ("lxc", "qemu-server"):
+        _link(etc_pve / name, f"nodes/{node['name']}/{name}")
     _link(etc_pve / "local", f"nodes/{node['name']}")
     users = node.get("users", [])
     _write(etc_pve / "storage.cfg", STORAGE_CFG, 0o640)
