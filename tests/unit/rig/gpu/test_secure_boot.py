@@ -73,6 +73,11 @@ def test_only_a_key_on_the_list_lets_a_module_in(machine: Path, module: Path, ke
     kernel.admit(module)
 
 
+def test_the_kernels_own_modules_are_let_in(machine: Path) -> None:
+    firmware.set_secure_boot(machine, True)
+    Kernel(machine).admit(Path("/lib/modules/6.17.4-1-pve/kernel/drivers/vfio/vfio-pci.ko"))
+
+
 def test_a_key_is_asked_for_and_then_confirmed(
     machine: Path, keys: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
