@@ -46,19 +46,6 @@ HOOKS = {
     "etc/kernel/postinst.d/zz-proxmox-boot": "#!/bin/sh\nexec proxmox-boot-tool refresh\n",
     "etc/initramfs/post-update.d/proxmox-boot-sync": "#!/bin/sh\nexec proxmox-boot-tool refresh\n",
 }
-# Proxmox's own: a kernel that was pinned for one boot is let go of when that boot is there.
-NEXT_BOOT_UNIT = """\
-[Unit]
-Description=Clear one-time kernel boot entry
-ConditionFileNotEmpty=/etc/kernel/next-boot-pin
-
-[Service]
-Type=oneshot
-ExecStart=/usr/sbin/proxmox-boot-tool kernel next-boot-unpin
-
-[Install]
-WantedBy=multi-user.target
-"""
 ROOT_UUID = "c2d1e1c0-6c1f-4c3f-9a55-0d5ad8a7b6c1"
 
 
@@ -69,11 +56,13 @@ def install(rootfs: Path) -> None:
         _write(rootfs / target, (HERE / "tools" / name).read_text(), 0o755)
     for name, text in HOOKS.items():
         _write(rootfs / name, text, 0o755)
-    _write(rootfs / "etc/systemd/system/proxmox-boot-cleanup.service", NEXT_BOOT_UNIT)
-    wanted = rootfs / "etc/systemd/system/multi-user.target.wants/proxmox-boot-cleanup.service"
+    # A kernel that was pinned for one boot is let go of when that boot is there.
+    unit = "proxmox-boot-cleanup.service"
+    _write(rootfs / "etc/systemd/system" / unit, (HERE / "units" / unit).read_text())
+    wanted = rootfs / "etc/systemd/system/multi-user.target.wants" / unit
     wanted.parent.mkdir(parents=True, exist_ok=True)
     if not wanted.is_symlink():
-        wanted.symlink_to("/etc/systemd/system/proxmox-boot-cleanup.service")
+        wanted.symlink_to(f"/etc/systemd/system/{unit}")
     for name, text in (("root", "/dev/mapper/pve-root\n"), ("root-uuid", f"{ROOT_UUID}\n")):
         if not (rootfs / "etc/rig" / name).exists():
             _write(rootfs / "etc/rig" / name, text)
