@@ -51,15 +51,13 @@ for step in played.get(str(given["rank"]), played["all"]):
 
 
 class Stack:
-    """A virtual environment whose Python plays recordings."""
+    """A virtual environment whose Python plays recordings; ``interpreter`` is what really runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, interpreter: str = sys.executable) -> None:
         self.venv = folder
         (folder / "bin").mkdir(parents=True)
         self.python = folder / "bin/python"
-        text = _PLAYER.format(
-            python=sys.executable, notes=str(folder / "rank."), recording=str(folder / "recording.json")
-        )
+        text = _PLAYER.format(python=interpreter, notes=str(folder / "rank."), recording=str(folder / "recording.json"))
         self.python.write_text(text)
         self.python.chmod(0o755)
 

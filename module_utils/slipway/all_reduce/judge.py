@@ -112,6 +112,8 @@ def _hung(record: Record) -> str:
             else "NCCL's communicator was not complete"
         )
         told += f"; {complete}, by way of {', '.join(ways) or 'nothing that it told'}"
+    if record.survivors:
+        told += f"; processes {', '.join(map(str, record.survivors))} cannot be killed, so the node needs a reboot"
     return told
 
 

@@ -74,7 +74,7 @@ def prove(options: Options, check_mode: bool) -> dict[str, t.Any]:
     }
     if check_mode:
         return _whole({**told, "verdict": None}, found, options)
-    if nothing:
+    if nothing or found:  # without some of its GPUs it would prove another machine
         return _judged(told, found, options)
     at_work = [] if options.allow_busy else others(facts["processes"] or [], [gpu["device"] for gpu in gpus])
     if at_work:
@@ -84,6 +84,7 @@ def prove(options: Options, check_mode: bool) -> dict[str, t.Any]:
         return _judged(told, found, options)
     began = time.monotonic()
     run = record.fold(planned, launch(planned, order, options), options.step_timeout_seconds)
+    run.survivors = ranks.survivors(run.pids)
     told["plan"] = planned.summary(options.thresholds, time.monotonic() - began)
     told["ranks"], told["results"] = run.ranks, run.results
     told["transport"], told["settings"], told["nccl_warnings"] = (

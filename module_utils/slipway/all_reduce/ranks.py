@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs the ranks: one process of the stack's Python a GPU. Works in a forked child that has a hard limit and takes all of them with it.
 
-What it emits is bounded whatever the ranks print: ``{rank, said}`` (a rank's own words), ``{rank, line}`` (what is worth keeping of
+What it emits is bounded whatever the ranks print: ``{rank, pid}``, ``{rank, said}`` (a rank's own words), ``{rank, line}`` (what is worth keeping of
 NCCL's log), and ``{rank, status, tail}`` when a rank has ended (its exit status, negative for a signal, and its last lines; a rank that had to be ended because
 another failed says ``killed``).
 """
@@ -63,6 +63,25 @@ class Rank:
             self._emit({"rank": self.number, kind: text if said is None else said})
 
 
+def survivors(pids: t.Iterable[int]) -> list[int]:
+    """Which of these processes are still there a moment after they were killed: one in the kernel's hands does not end (leptonai/gpud#117)."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    left = [pid for pid in pids if _alive(pid)]
+    while left and time.monotonic() < deadline:
+        time.sleep(0.05)
+        left = [pid for pid in left if _alive(pid)]
+    return left
+
+
+def _alive(pid: int) -> bool:
+    """Whether it is there and not only waits to be buried by whoever inherited it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def _said(text: str) -> dict[str, t.Any] | None:
     """A rank's own word, or ``None`` for what somebody else printed there."""
     with contextlib.suppress(ValueError):
@@ -94,6 +113,7 @@ def run(emit: Emit, python: str, program: str, arguments: t.Sequence[str], envir
             preexec_fn=die_with_us,
         )
         ranks.append(Rank(number, process, emit))
+        emit({"rank": number, "pid": process.pid})
     for rank in ranks:
         _give(rank.process, program)
     with selectors.DefaultSelector() as selector:

@@ -19,7 +19,7 @@ class Record:
     """``ranks`` and ``results`` as the module returns them, ``log`` as ``log.read`` gives it, and ``peers``, the ordinals that a rank's GPU can access.
 
     ``hung`` is for how many seconds nothing was heard from the ranks that were given up, ``None`` if none were. ``cut`` says that the time was over
-    while they still worked, ``died`` why the process that watches them ended.
+    while they still worked, ``died`` why the process that watches them ended. ``survivors`` are processes of ranks that could not be killed.
     """
 
     ranks: list[dict[str, t.Any]]
@@ -29,6 +29,8 @@ class Record:
     hung: float | None = None
     cut: bool = False
     died: str = ""
+    pids: list[int] = field(default_factory=list)
+    survivors: list[int] = field(default_factory=list)
 
 
 def fold(plan: Plan, outcome: Outcome, silence_seconds: float) -> Record:
@@ -45,6 +47,8 @@ def fold(plan: Plan, outcome: Outcome, silence_seconds: float) -> Record:
         row = record.ranks[message["rank"]]
         if "line" in message:
             lines.append(message["line"])
+        elif "pid" in message:
+            record.pids.append(message["pid"])
         elif "status" in message:
             _end(row, message)
         else:

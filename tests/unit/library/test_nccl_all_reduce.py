@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import time
 import typing as t
 from pathlib import Path
 
 import nccl_recordings as recorded
 import pytest
 import yaml
+from ansible.module_utils.slipway.all_reduce import ranks
 from ansible.modules import nccl_all_reduce
 from nccl_recordings import END, Recording, Stack, connected, fails, good, info, nccl_error, phase, sized, started
 from simulated_gpus import SimulatedMachine
@@ -49,15 +49,7 @@ def detail(result: dict[str, t.Any], fault: str) -> str:
 
 def ended(pid: int) -> bool:
     """Whether it is gone, or about to be buried by whoever inherited it."""
-    for _number in range(500):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.01)
-    return False
+    return ranks.survivors([pid]) == []
 
 
 def test_a_good_run(reduce: Reduce, stack: Stack) -> None:
@@ -163,6 +155,13 @@ def test_a_hang_tells_how_far_nccl_came(reduce: Reduce, stack: Stack) -> None:
     stack.plays([*started(), phase("first all-reduce"), {"hang": True}])
     said = detail(reduce(step_timeout_seconds=PATIENCE), "ALL_REDUCE_HUNG")
     assert said.endswith("; NCCL's communicator was not complete, by way of nothing that it told")
+
+
+def test_a_process_that_cannot_be_killed_is_told(reduce: Reduce, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "survivors", lambda pids: [*pids][:1])
+    stack.plays([phase("import"), {"hang": True}])
+    said = detail(reduce(step_timeout_seconds=PATIENCE), "ALL_REDUCE_HUNG")
+    assert said.endswith(f"; processes {stack.noted(0)['pid']} cannot be killed, so the node needs a reboot")
 
 
 def test_the_rank_that_is_behind_is_named(run_module: RunModule, gpus_on: Machine, stack: Stack) -> None:
@@ -436,6 +435,13 @@ def test_other_work_on_the_gpus(run_module: RunModule, gpus_on: Machine, stack: 
     result = run_module(nccl_all_reduce, options)
     assert (result["verdict"], told(result)) == ("could_not_run", [("GPU_BUSY", "fail")])
     assert run_module(nccl_all_reduce, {**options, "allow_busy": True})["verdict"] == "ok"
+
+
+def test_a_program_that_is_no_python(reduce: Reduce, stack: Stack) -> None:
+    stack.python.write_bytes(b"\x7fELF of another machine")
+    result = reduce()
+    assert (result["verdict"], told(result)) == ("could_not_run", [("ALL_REDUCE_NOT_RUN", "unknown")])
+    assert "Exec format error" in detail(result, "ALL_REDUCE_NOT_RUN")
 
 
 @pytest.mark.parametrize("last", [[{"hang": True}], nccl_error("ncclSystemError", SHM)])

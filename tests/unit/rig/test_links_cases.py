@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.modules import gpu_host_info, gpu_p2p
+from ansible.module_utils.slipway.gpu import cuda_codes
+from ansible.modules import gpu_p2p
 from gpu import runfile
 from simulated_gpus import VERSION, SimulatedMachine
 
@@ -33,8 +34,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def machine(library: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> SimulatedMachine:
     root, path = library
     shutil.rmtree(root, ignore_errors=True)
-    for module in (gpu_p2p, gpu_host_info):
-        monkeypatch.setattr(module, "run", functools.partial(module.run, root=str(root), library=str(path)))
+    monkeypatch.setattr(gpu_p2p, "run", functools.partial(gpu_p2p.run, root=str(root), library=str(path)))
     return SimulatedMachine(root, path, 8)
 
 
@@ -59,10 +59,10 @@ def test_each_fault_is_named(case: dict[str, t.Any], run_module: RunModule, mach
     assert result["verdict"] == case["verdict"]
 
 
-@pytest.mark.parametrize("case", LISTED["links_codes"], ids=lambda case: str(case["code"]))
-def test_each_code_is_named(case: dict[str, t.Any], run_module: RunModule, machine: SimulatedMachine) -> None:
-    machine.file("proc/driver/gpu-faults", f"error call=cuInit code={case['code']}\n")
-    result = run_module(gpu_host_info, {"cuda": True})
-    told = next(one for one in result["findings"] if one["id"] == "CUDA_INIT_FAILED")
-    assert f"cuInit returned {case['code']} (" in told["detail"]
-    assert case["says"] in told["detail"]
+def test_each_code_of_cuinit_is_listed_with_its_cause() -> None:
+    """What the modules say to each is tested with them, in ``test_cuda_start``."""
+    listed = {case["code"]: case["says"] for case in LISTED["links_codes"]}
+    # Those of calls about peers and kernels are no answers to cuInit.
+    others = {0, 205, 217, 221, 226, 700, 704, 705, 711, 719}
+    assert set(listed) == set(cuda_codes.CODES) - others
+    assert {code for code, says in listed.items() if says not in cuda_codes.cause(code)} == set()
