@@ -16,38 +16,7 @@ from pathlib import Path
 Step = dict[str, t.Any]
 Recording = list[Step]
 
-# Reads the program as an interpreter does, then plays what stands in ``recording.json`` beside it for its rank.
-_PLAYER = """#!{python}
-import json, os, signal, sys, time
-program = sys.stdin.read()
-given = json.loads(sys.argv[-1])
-with open({notes!r} + str(given["rank"]), "w") as file:
-    json.dump({{"given": given, "environment": dict(os.environ), "program": program, "pid": os.getpid()}}, file)
-with open({recording!r}) as file:
-    played = json.load(file)
-for step in played.get(str(given["rank"]), played["all"]):
-    ((kind, what),) = step.items()
-    if kind == "say":
-        print(json.dumps(what), flush=True)
-    elif kind in ("out", "err"):
-        print(what, file=sys.stdout if kind == "out" else sys.stderr, flush=True)
-    elif kind == "raw":
-        os.write(1, what.encode())
-    elif kind == "flood":
-        for _number in range(what):
-            os.write(2, b"NCCL WARN something " + str(_number).encode() + b" again\\n" * 40)
-    elif kind == "sleep":
-        time.sleep(what)
-    elif kind == "hang":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        while True:
-            time.sleep(60)
-    elif kind == "signal":
-        os.kill(os.getpid(), what)
-        time.sleep(60)
-    elif kind == "exit":
-        os._exit(what)
-"""
+_PLAYER = Path(__file__).resolve().parents[2] / "molecule/links/ranks.py"
 
 
 class Stack:
@@ -57,7 +26,7 @@ class Stack:
         self.venv = folder
         (folder / "bin").mkdir(parents=True)
         self.python = folder / "bin/python"
-        text = _PLAYER.format(python=interpreter, notes=str(folder / "rank."), recording=str(folder / "recording.json"))
+        text = _PLAYER.read_text().replace("#!/usr/bin/env python3", f"#!{interpreter}", 1)
         self.python.write_text(text)
         self.python.chmod(0o755)
 
