@@ -59,17 +59,22 @@ def _corrupt(record: Record) -> list[Finding]:
             detail = (
                 f"{result['wrong']} of {result['checked']} sums are wrong, on ranks {', '.join(map(str, ranks))}; worst on "
                 f"{_name(record.ranks[worst['rank']])}: {worst['wrong']} of {worst['checked']} in {worst['dtype']}"
-                f"{' (' + ', '.join(kinds) + ')' if kinds else ''}, the first at {worst['offset']}: {worst['got']:g} where "
-                f"{worst['expected']:g} is right"
+                f"{' (' + ', '.join(kinds) + ')' if kinds else ''}, the first at {worst['offset']}: {_number(worst['got'])} "
+                f"where {_number(worst['expected'])} is right"
             )
             found.append(finding("ALL_REDUCE_CORRUPT", f"{result['size']} bytes", detail))
     return found
 
 
+def _number(value: float | None) -> str:
+    return "no number" if value is None else f"{value:g}"
+
+
 def _ended(record: Record, python: str) -> list[Finding]:
     """What kept ranks from their end: one finding, about the rank that failed first by what it says."""
     open_ranks = [row for row in record.ranks if row["ended"] == "open"]
-    failed = [row for row in record.ranks if row["ended"] == "failed"]
+    # One that said what is wrong and then did not even end has failed, too.
+    failed = [row for row in record.ranks if row["ended"] == "failed" or (row["ended"] == "open" and row["error"])]
     if failed:
         return [_failed(record, failed, python)]
     if not open_ranks:

@@ -143,13 +143,19 @@ def _checked(
         if wrong and not told["wrong"]:
             at = int(bad.flatten().to(torch.uint8).argmax())
             told["offset"] = offset + at
-            told["got"], told["expected"] = float(part.flatten()[at]), float(tile[at % tile.numel()])
+            told["got"], told["expected"] = _finite(part.flatten()[at]), _finite(tile[at % tile.numel()])
         told["wrong"] += wrong
         if wrong:
             told["zeros"] += int((bad & (part == 0)).sum())
             told["unchanged"] += int((bad & (part == own[: tile.numel()])).sum())
         offset += part.numel()
     return told
+
+
+def _finite(value: t.Any) -> float | None:
+    """A number that JSON can hold, or ``None`` for one that is none."""
+    number = float(value)
+    return number if abs(number) < float("inf") else None
 
 
 def _parts(buffer: t.Any, tile: t.Any) -> t.Iterator[tuple[t.Any, t.Any]]:

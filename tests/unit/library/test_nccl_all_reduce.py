@@ -207,6 +207,12 @@ def test_the_first_all_reduce_is_looked_at_too(reduce: Reduce, stack: Stack) -> 
     assert (result["verdict"], result["findings"][0]["subject"]) == ("corrupt", "64 bytes")
 
 
+def test_sums_that_are_no_numbers(reduce: Reduce, stack: Stack) -> None:
+    first = {"size": 64, "seconds": None, "checked": 32, "faults": [{**FAULT, "zeros": 0, "got": None}]}
+    stack.plays([*started(), *connected()[:-1], {"say": first}, *sized(), *END])
+    assert detail(reduce(), "ALL_REDUCE_CORRUPT").endswith("the first at 65536: no number where 133 is right")
+
+
 # --- It fails ---
 
 SHM = "Error while creating shared memory segment /dev/shm/nccl-LeXlEJ (size 9637888)"
@@ -292,6 +298,14 @@ def test_where_one_rank_ends_the_others_are_not_waited_for(reduce: Reduce, stack
         "rank 1 (0000:04:00.0) in phase 'rendezvous': RuntimeError: broken"
     )
     assert ended(stack.noted(0)["pid"])
+
+
+def test_a_rank_that_fails_and_does_not_end(reduce: Reduce, stack: Stack) -> None:
+    broken = [{"say": {"error": "DistBackendError", "text": SHM}}, {"hang": True}]
+    stack.plays([*started(), {"hang": True}], r1=[*started(), *broken])
+    result = reduce(step_timeout_seconds=PATIENCE)
+    assert told(result) == [("ALL_REDUCE_FAILED", "fail")]
+    assert "/dev/shm is too small" in detail(result, "ALL_REDUCE_FAILED")
 
 
 def test_junk_between_the_words_and_floods(reduce: Reduce, stack: Stack) -> None:

@@ -104,6 +104,13 @@ def test_torch_finds_what_was_not_added(torch_python: str, tmp_path: Path) -> No
     }
 
 
+def test_torch_finds_what_is_no_number(torch_python: str, tmp_path: Path) -> None:
+    made = run(torch_python, tmp_path, 2, ZEROS.replace("= 0", "= float('nan')"))
+    assert ids(made) == ["ALL_REDUCE_CORRUPT"]
+    fault = made.results[-1]["faults"][0]
+    assert (fault["wrong"], fault["zeros"], fault["offset"], fault["got"]) == (10, 0, 1000, None)
+
+
 def test_torch_that_hangs(torch_python: str, tmp_path: Path) -> None:
     made = run(torch_python, tmp_path, 2, HANGS, silence=20)
     assert made.hung is not None
