@@ -48,15 +48,17 @@ def change(
     Raises ``OSError``; then either nothing has changed, or the next run completes or undoes it.
     """
     (place.where / "originals").mkdir(parents=True, exist_ok=True)
-    for content in (*originals, *(write.before for write in writes if write.before is not None)):
-        _keep(place.where, content)
+    kept = [*originals, *(write.before for write in writes if write.before is not None)]
     if not writes:
+        _keep_all(place.where, kept)
         _replace(place.where / "record.json", new_record)
+        _tidy(place.where)
         return
     steps = tuple(_step(write) for write in writes)
     planned = Journal("preparing", versions, steps, tuple(_missing_folders(place.site, writes)), new_record)
     _replace(place.where / journal.NAME, journal.text(planned))
     try:
+        _keep_all(place.where, kept)
         _prepare(place.site, planned, writes)
         _replace(place.where / journal.NAME, journal.text(replace(planned, phase="committing")))
     except BaseException:
@@ -152,7 +154,7 @@ def _finish(place: Place, planned: Journal, new_record: str | None) -> None:
 
 
 def _discard(place: Place, planned: Journal) -> None:
-    """Take away what waited under other names, folders that were made for it, the journal, and originals that nothing needs any more."""
+    """Take away what waited under other names, folders that were made for it, and the journal."""
     for step in planned.steps:
         with suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(place.site / step.temporary)
@@ -162,10 +164,15 @@ def _discard(place: Place, planned: Journal) -> None:
     with suppress(FileNotFoundError):
         os.unlink(place.where / journal.NAME)
     _sync(place.where)
-    for left in place.where.glob("*.slipway.*"):  # by ``files.replace`` in a run that was killed
+    _tidy(place.where)
+
+
+def _tidy(where: Path) -> None:
+    """Take away originals that no patch needs any more, and what a killed run left."""
+    for left in where.glob("*.slipway.*"):  # by ``files.replace`` in a run that was killed
         os.unlink(left)
-    needed = {file.before for one in record.read(place.where).patches for file in one.files}
-    for kept in (place.where / "originals").iterdir():
+    needed = {file.before for one in record.read(where).patches for file in one.files}
+    for kept in (where / "originals").iterdir():
         if kept.name not in needed:
             os.unlink(kept)
 
@@ -201,17 +208,19 @@ def _missing_folders(site: Path, writes: t.Sequence[Write]) -> list[str]:
     return list(missing)
 
 
-def _keep(where: Path, content: bytes) -> None:
-    """Keep a content under its sha256."""
-    digest = sha256(content)
-    if record.original(where, digest) is None:
+def _keep_all(where: Path, contents: t.Iterable[bytes]) -> None:
+    """Keep contents, each under its sha256."""
+    for content in contents:
+        digest = sha256(content)
+        if record.original(where, digest) is not None:
+            continue
         target = where / "originals" / digest
         part = target.with_name(f"{digest}.part")
         with suppress(FileNotFoundError):
             os.unlink(part)
         _write(part, content, None)
         os.replace(part, target)
-        _sync(target.parent)
+    _sync(where / "originals")
 
 
 def _write(path: Path, content: bytes, like: Write | None) -> None:
