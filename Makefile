@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Each target does its own set-up. `make` alone lists them.
 .PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract gpu-check docs lock clean
+.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract docs lock patch-new clean
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
@@ -51,6 +52,10 @@ lock: ## requirements*.lock from requirements*.in
 	@for name in requirements requirements-dev; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$name.in -o $$name.lock; \
 	done
+
+patch-new: ## a patch folder from edited files of an installed package (ID=, WHEEL= of the installed version, FILES=, INTO= your patches)
+	@tools/setup python
+	@python tools/patch_new.py "$(ID)" --wheel "$(WHEEL)" $(if $(INTO),--into "$(INTO)") $(FILES)
 
 clean: ## take away everything but the cache and .venv
 	@tools/clean

@@ -136,8 +136,12 @@ def lint() -> Count:
 
 def unit() -> Count:
     """pytest over tests/."""
+    return _pytest("tests")
+
+
+def _pytest(folder: str, **environment: str) -> Count:
     (ROOT / "build").mkdir(exist_ok=True)  # pytest makes its folder there, but not the one above it
-    status, output = run([sys.executable, "-m", "pytest", "-q", "tests"])
+    status, output = run([sys.executable, "-m", "pytest", "-q", folder], **environment)
     last = output.strip().splitlines()[-1] if output.strip() else ""
     numbers = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
     count = Count(
@@ -154,8 +158,10 @@ def molecule() -> Count:
 
 
 def more() -> Count:
-    """The scenarios that a run of CI leaves out."""
-    return _side_by_side(MORE_SCENARIOS)
+    """What a run of CI leaves out: tests over real wheels, which need a network, and further scenarios."""
+    count = _pytest("tests/wheels", SLIPWAY_WHEELS="1")
+    count.add(_side_by_side(MORE_SCENARIOS))
+    return count
 
 
 def _side_by_side(by_rig: dict[str, list[str]]) -> Count:

@@ -11,6 +11,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.slipway.errors import SlipwayError
 from ansible.modules import site_patch
 from patched_environment import BARE, FILES, MAIN, OTHER, Environment, make_wheel, patch
 
@@ -52,8 +53,8 @@ def counted(kill_at: int, made: list[str], name: str, real: t.Callable[..., t.An
 class Interrupted:
     """An environment, and the module run in a child that may be killed."""
 
-    def __init__(self, folder: Path, run_module: Run) -> None:
-        self.folder, self.run_module = folder, run_module
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.start: dict[str, bytes] = {}
 
     def fresh(self, state: str) -> None:
@@ -75,10 +76,20 @@ class Interrupted:
             "state": state,
             "record_directory": str(self.folder / "records"),
             "wheels": str(self.folder / "wheels"),
+            "exclusive": False,
+            "packages": [],
+            "lock_content": "",
+            "unit": "none.service",
         }
 
     def run(self, state: str, check: bool = False) -> dict[str, t.Any]:
-        return self.run_module(site_patch, self.arguments(state), check)
+        """The next run, in this process; without main(), as there are hundreds of them."""
+        return site_patch.run(self.arguments(state), check)
+
+    def refusal(self, state: str) -> str:
+        with pytest.raises(SlipwayError) as refused:
+            self.run(state)
+        return str(refused.value)
 
     def killed(self, state: str, kill_at: int) -> int:
         """Run the module in a child and kill it at a call; whether it was killed or came to its end is its status."""
@@ -87,8 +98,7 @@ class Interrupted:
             made: list[str] = []
             for name in CALLS:
                 setattr(os, name, counted(kill_at, made, name, getattr(os, name)))
-            given = {"exclusive": False, "packages": [], "lock_content": "", "unit": "none.service"}
-            site_patch.run({**given, **self.arguments(state)}, False)
+            self.run(state)
             os._exit(0)
         return os.waitpid(child, 0)[1]
 
@@ -108,12 +118,12 @@ class Interrupted:
 
 
 @pytest.fixture
-def interrupted(tmp_path: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch) -> Interrupted:
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Interrupted:
     monkeypatch.setattr(
         os, "fsync", lambda handle: None
     )  # a process that is killed loses nothing of what it has written
     make_wheel(tmp_path / "wheels")
-    return Interrupted(tmp_path, run_module)
+    return Interrupted(tmp_path)
 
 
 GOALS = {"applied": PATCHED, "reverted": FILES, "restored": FILES}
@@ -129,7 +139,7 @@ def test_killed_at_every_call_and_completed_or_undone_by_the_next_run(interrupte
         between += left not in (interrupted.start, GOALS[state])
         planned = interrupted.run(state, check=True)
         done = interrupted.run(state)
-        assert (done["rc"], interrupted.environment.files) == (0, GOALS[state]), (kill_at, done)
+        assert interrupted.environment.files == GOALS[state], (kill_at, done)
         assert planned["patches"] == done["patches"], kill_at
         assert interrupted.litter == [], kill_at
         assert interrupted.run(state)["changed"] is False, kill_at
@@ -141,7 +151,7 @@ def test_killed_at_every_call_and_completed_or_undone_by_the_next_run(interrupte
 def test_the_next_run_may_want_the_other_state(interrupted: Interrupted, wanted: str) -> None:
     killed = "reverted" if wanted == "applied" else "applied"
     for kill_at in interrupted.calls(killed):
-        assert interrupted.run(wanted)["rc"] == 0, kill_at
+        interrupted.run(wanted)
         assert interrupted.environment.files == GOALS[wanted], kill_at
         # Where nothing was begun and nothing is to be done, the record's folder may keep what waited to become the journal.
         assert [name for name in interrupted.litter if name.startswith("venv/") or name.endswith("journal.json")] == []
@@ -169,7 +179,7 @@ def test_it_is_undone_where_what_waited_is_gone(interrupted: Interrupted) -> Non
     for waiting in interrupted.environment.site.rglob(".*.slipway"):
         waiting.unlink()
     done = interrupted.run("reverted")
-    assert (done["rc"], interrupted.environment.files, interrupted.litter) == (0, FILES, [])
+    assert (interrupted.environment.files, interrupted.litter) == (FILES, [])
     assert "has been undone" in done["findings"][0]["detail"]
 
 
@@ -177,10 +187,9 @@ def test_a_file_that_somebody_changed_meanwhile_stops_it_and_restored_goes_on(in
     cut_off_while_committing(interrupted)
     interrupted.environment.write("pkg/bare.txt", b"mine")
     for state in ("applied", "reverted"):
-        refused = interrupted.run(state)
-        assert refused["rc"] == 1 and "pkg/bare.txt is neither what it was nor what it was to become" in refused["msg"]
+        assert "pkg/bare.txt is neither what it was nor what it was to become" in interrupted.refusal(state)
     assert interrupted.environment.files["pkg/bare.txt"] == b"mine"
-    assert interrupted.run("restored")["rc"] == 0
+    interrupted.run("restored")
     assert (interrupted.environment.files, interrupted.litter) == (FILES, [])
 
 
@@ -188,7 +197,7 @@ def test_another_version_makes_it_void(interrupted: Interrupted) -> None:
     cut_off_while_committing(interrupted)
     newer = {**FILES, "pkg/main.py": b"newer\n", "pkg/bare.txt": b"newer"}
     interrupted.environment.install("2.0", newer)
-    assert interrupted.run("reverted")["rc"] == 0
+    interrupted.run("reverted")
     assert (interrupted.environment.files, interrupted.litter) == (newer, [])
 
 
@@ -247,5 +256,5 @@ def test_a_disk_that_fails_between_two_renames_is_undone_or_completed_at_once(
         real(source, target)
 
     monkeypatch.setattr(os, "replace", failing)
-    assert "Input/output error" in interrupted.run("applied")["msg"]
+    assert "Input/output error" in interrupted.refusal("applied")
     assert (interrupted.environment.files, interrupted.litter) == (PATCHED, [])
