@@ -13,10 +13,14 @@ from ..findings import Finding, finding
 from ..python.lock import normalise
 from ..python.wheel import alone
 from . import decide, folders, journal, manifest, record, result, transaction, tree, users, wheels
-from .plan import Plan, Situation
+from .plan import Brought, Plan, Situation
 from .transaction import Place, Write
 
-VERBS = {"applied": "apply", "reverted": "revert", "restored": "restore the files under"}
+DOING = {
+    "applied": ("apply", "patches of environment"),
+    "reverted": ("revert", "patches of environment"),
+    "restored": ("restore", "files of environment"),
+}
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,8 @@ def _look(venv: Path, patches: list[manifest.Patch], params: dict[str, t.Any]) -
     if params["exclusive"]:
         wanted |= {one.package for one in known.patches}
     recovery = _recovery(place, versions, wanted if params["state"] == "restored" else set())
-    from_wheels, programs = _from_wheels(params, wanted, versions, site)
-    paths = {one.path for patch in patches for one in patch.files} | set(from_wheels)
+    brought = _from_wheels(params, wanted, versions, site)
+    paths = {one.path for patch in patches for one in patch.files} | set(brought.differing)
     paths |= {file.path for one in known.patches for file in one.files}
     held = {path: _held(site, path) for path in sorted(paths)}
     if recovery and recovery.way != "discard":
@@ -102,7 +106,7 @@ def _look(venv: Path, patches: list[manifest.Patch], params: dict[str, t.Any]) -
     elif params["state"] == "reverted":
         plan = decide.reverted(now, patches, params["exclusive"])
     else:
-        plan = decide.restored(now, patches, wanted, from_wheels, programs)
+        plan = decide.restored(now, patches, wanted, brought)
     return Look(place, now, recovery, plan)
 
 
@@ -117,25 +121,23 @@ def _recovery(place: Place, versions: dict[str, str], restoring: set[str]) -> jo
         raise
 
 
-def _from_wheels(
-    params: dict[str, t.Any], packages: set[str], versions: dict[str, str], site: Path
-) -> tuple[dict[str, bytes], set[str]]:
-    """The files of the packages that differ from their wheels, or would be missed, and which of them are programs; for ``restored`` alone."""
+def _from_wheels(params: dict[str, t.Any], packages: set[str], versions: dict[str, str], site: Path) -> Brought:
+    """What the wheels of the packages bring; for ``restored`` alone. Only what differs is kept: packages can have gigabytes."""
+    brought = Brought()
     if params["state"] != "restored":
-        return {}, set()
-    found: dict[str, bytes] = {}
-    programs = set()
+        return brought
     lock_text = params["lock_content"] or _lock_of(Path(params["venv"]))
     for package in sorted(packages):
         if package not in versions:
             cause = f"{package} is not installed there once, so there is no wheel to take its files from"
             raise SlipwayError(cause, [finding("PATCH_PACKAGE_MISSING", package, cause)])
-        for path, content, program in wheels.contents(
-            Path(params["wheels"] or "/nonexistent"), package, versions[package], lock_text, site
-        ):
-            found[path] = content
-            programs |= {path} if program else set()
-    return found, programs
+        folder = Path(params["wheels"] or "/nonexistent")
+        for path, content, program in wheels.contents(folder, package, versions[package], lock_text, site):
+            brought.paths.add(path)
+            if _held(site, path).content != content:
+                brought.differing[path] = content
+                brought.programs |= {path} if program else set()
+    return brought
 
 
 def _lock_of(venv: Path) -> str:
@@ -178,5 +180,5 @@ def _fail(params: dict[str, t.Any], error: SlipwayError) -> SlipwayError:
     """The house's sentence around a cause; the remedy is that of its first finding that fails."""
     failing = [one for one in error.findings if one.severity == "fail"]
     remedy = failing[0].remedy if failing else "Mend that, and run again; what was begun is completed or undone then"
-    subject = f"patches of environment '{params['venv']}'"
-    return cannot(VERBS[params["state"]], subject, here(), str(error), remedy, error.findings)
+    verb, kind = DOING[params["state"]]
+    return cannot(verb, f"{kind} '{params['venv']}'", here(), str(error), remedy, error.findings)

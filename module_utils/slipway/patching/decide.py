@@ -12,10 +12,10 @@ from .record import Applied, Record
 from .work import Work, shared
 
 if t.TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from .manifest import Patch
-    from .plan import Plan, Situation
+    from .plan import Brought, Plan, Situation
 
 
 def applied(now: Situation, patches: Sequence[Patch], exclusive: bool, at: str) -> Plan:
@@ -60,13 +60,8 @@ def _undo(work: Work, leaving: Sequence[Applied], allowed: set[str] | None) -> N
         work.undo(one)
 
 
-def restored(
-    now: Situation, patches: Sequence[Patch], packages: set[str], wheels: Mapping[str, bytes], programs: set[str]
-) -> Plan:
-    """Have the files of these packages as their wheels have them, whatever was done to them, and no record of their patches.
-
-    ``wheels`` has the content of each file that the wheels bring, ``programs`` those of them that are executable.
-    """
+def restored(now: Situation, patches: Sequence[Patch], packages: set[str], brought: Brought) -> Plan:
+    """Have the files of these packages as their wheels have them, whatever was done to them, and no record of their patches."""
     plan = Work(now, patches).plan_of_states()
     ours = [one for one in now.record.patches if one.package in packages]
     layers: list[Applied | Patch] = [*ours, *(patch for patch in patches if patch.package in packages)]
@@ -74,11 +69,9 @@ def restored(
         file.path: file.after
         for layer in layers
         for file in layer.files
-        if file.path not in wheels and file.path not in now.owned
+        if file.path not in brought.paths and file.path not in now.owned
     }
-    result: dict[str, bytes | None] = {
-        path: content for path, content in wheels.items() if now.held[path].content != content
-    }
+    result: dict[str, bytes | None] = dict(brought.differing)
     for path, after in made.items():
         found = now.held[path].content
         if found is not None and sha256(found) == after:
@@ -91,5 +84,5 @@ def restored(
     after_it = Work(replace(now, held=held, record=record), patches).plan_of_states()
     states_after = {one.id: one.state for one in after_it.patches}
     plan.patches = [replace(one, state=states_after.get(one.id, "pristine")) for one in plan.patches]
-    plan.result, plan.record, plan.executables = result, record, programs
+    plan.result, plan.record, plan.executables = result, record, brought.programs
     return plan

@@ -30,6 +30,15 @@ class Situation:
     original: Callable[[str], bytes | None]
 
 
+@dataclass
+class Brought:
+    """What wheels bring: all paths, the contents of those that differ from what is there, and which of these are programs."""
+
+    paths: set[str] = field(default_factory=set)
+    differing: dict[str, bytes] = field(default_factory=dict)
+    programs: set[str] = field(default_factory=set)
+
+
 @dataclass(frozen=True)
 class PatchState:
     """A patch, the state that it was found in, and the one that the plan brings it to."""

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import typing as t
 from pathlib import Path
 
@@ -118,12 +119,14 @@ class Interrupted:
 
 
 @pytest.fixture
-def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Interrupted:
+def interrupted(monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Interrupted]:
     monkeypatch.setattr(
         os, "fsync", lambda handle: None
     )  # a process that is killed loses nothing of what it has written
-    make_wheel(tmp_path / "wheels")
-    return Interrupted(tmp_path)
+    memory = Path("/dev/shm")  # hundreds of environments are made and removed
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        make_wheel(Path(folder) / "wheels")
+        yield Interrupted(Path(folder))
 
 
 GOALS = {"applied": PATCHED, "reverted": FILES, "restored": FILES}
