@@ -39,6 +39,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+patches:
+  description: The ids of the patches, in their order.
+  returned: success
+  type: list
+  elements: str
+  sample: [sglang-sm120-extend-attention]
 findings:
   description: What stands in the way, such as V(PATCH_INVALID), V(PATCH_VERSION_UNKNOWN), V(PATCH_PACKAGE_MISSING).
   returned: always
@@ -62,11 +68,13 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 def run(params: dict[str, t.Any]) -> dict[str, t.Any]:
     """Look at the patches. Raises ``SlipwayError``."""
     try:
-        findings = foresee.findings(folders.declared(params["patches"]), params["lock_content"])
+        declared = folders.declared(params["patches"])
+        findings = foresee.findings(declared, params["lock_content"])
     except SlipwayError as error:
         remedy = error.findings[0].remedy if error.findings else "Correct them"
         raise cannot("read", "patches and lock", here(), str(error), remedy, error.findings) from None
-    return {"changed": False, "findings": [one.as_dict() for one in findings]}
+    names = [str(one.get("id", "")) for one in declared]
+    return {"changed": False, "patches": names, "findings": [one.as_dict() for one in findings]}
 
 
 def main() -> None:
