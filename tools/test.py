@@ -20,7 +20,17 @@ STAGE = ROOT / "build" / "ansible_collections" / "slipway" / "slipway"
 # Scenarios by the rig that they are on; rigs run side by side. The journey comes first on one: it deploys from nothing, and the
 # others then change, break and refuse on what it made; `repair` deploys before it breaks.
 SCENARIOS = {
-    "molecule": ["deploy", "check_mode", "secrets", "adoption", "acceptance", "preflight", "proxmox", "links", "patches"],
+    "molecule": [
+        "deploy",
+        "check_mode",
+        "secrets",
+        "adoption",
+        "acceptance",
+        "preflight",
+        "proxmox",
+        "links",
+        "patches",
+    ],
     "repair": ["repair", "places", "secure_boot", "driver_change"],
 }
 # What takes longer than a run of CI should: two hosts with three guests, each role by itself, the driver from packages.
