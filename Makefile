@@ -47,9 +47,9 @@ docs: ## docs/findings.md from the catalogue, docs/breakages.md from the last ru
 	@python tools/findings_doc.py > docs/findings.md
 	@[ ! -e build/breakages.json ] || python tools/breakages.py page
 
-lock: ## requirements*.lock from requirements*.in
+lock: ## requirements*.lock from requirements*.in; with PROFILE=name the lock of that profile (its name, or its folder)
 	@tools/setup dev
-	@for name in requirements requirements-dev; do \
+	@if [ -n "$(PROFILE)" ]; then exec python tools/lock.py "$(PROFILE)"; fi; for name in requirements requirements-dev; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$name.in -o $$name.lock; \
 	done
 

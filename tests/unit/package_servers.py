@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.server
+import re
 import threading
 import typing as t
 import urllib.request
@@ -13,12 +14,13 @@ import zipfile
 from pathlib import Path
 
 
-def make_wheel(folder: Path, name: str, version: str, code: str) -> str:
-    """A wheel with one module; its line for a lock."""
+def make_wheel(folder: Path, name: str, version: str, code: str, requires: t.Iterable[str] = ()) -> str:
+    """A wheel with one module, that requires others; its line for a lock."""
     info = f"{name}-{version}.dist-info"
+    needs = "".join(f"Requires-Dist: {one}\n" for one in requires)
     files = {
         f"{name}.py": code,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = f"{info}/RECORD,,\n"
@@ -44,7 +46,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         status, body = self.server.answer(self)
         self.send_response(status, None)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Type", "text/html")
+        json = body.startswith(b"{")
+        self.send_header("Content-Type", "application/vnd.pypi.simple.v1+json" if json else "text/html")
         self.end_headers()
         self.wfile.write(body)
 
@@ -73,13 +76,15 @@ class Listener(http.server.ThreadingHTTPServer):
 
 
 def index(pages: dict[str, str | int | bytes]) -> Listener:
-    """An index: a page, or a status, by path; everything else is 404."""
+    """An index: a page, or a status, by path, in whole or the part that is asked for; everything else is 404."""
 
     def answer(request: _Handler) -> tuple[int, bytes]:
         page = pages.get(request.path, 404)
         if isinstance(page, int):
             return page, b""
-        return 200, page.encode() if isinstance(page, str) else page
+        content = page.encode() if isinstance(page, str) else page
+        part = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("Range") or "")
+        return (206, content[int(part[1]) : int(part[2]) + 1]) if part else (200, content)
 
     return Listener(answer)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils.slipway.probe import checks
 from ansible.module_utils.slipway.python import lock
 from ansible.modules import server_plan
 
@@ -49,9 +48,3 @@ def test_the_server_is_planned_without_a_finding(profile: dict[str, t.Any], run_
     )
     assert (result["rc"], result["findings"]) == (0, [])
     assert result["unit"]["OpenFile"] == ["/dev/nvidia0"]
-
-
-def test_the_cases_can_be_asked(profile: dict[str, t.Any]) -> None:
-    cases = profile["coherence"]["cases"]
-    assert len(checks.read_cases({"endpoint": "", "cases": cases})) == len(cases) >= 4
-    assert len({case["id"] for case in cases}) == len(cases)
