@@ -428,13 +428,13 @@ CATALOGUE: dict[str, Fault] = {
     "LOCK_INVALID": Fault(
         "fail",
         "The lock cannot be read as a list of exact packages.",
-        "Make it anew from its requirements.in with make lock PROFILE=<name>; write nothing into it by hand",
+        "Make it anew from its requirements.in with uv pip compile --generate-hashes; write nothing into it by hand",
         "https://pip.pypa.io/en/stable/topics/secure-installs/",
     ),
     "LOCK_UNHASHED": Fault(
         "fail",
         "Packages of the lock have no hash, so nothing says which file is meant.",
-        "Make the lock anew with make lock PROFILE=<name>",
+        "Make the lock anew with uv pip compile --generate-hashes",
         "https://pip.pypa.io/en/stable/topics/secure-installs/",
     ),
     "PYTHON_MISSING": Fault(
