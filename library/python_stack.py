@@ -51,6 +51,17 @@ options:
     description: How long one import may take.
     type: int
     default: 120
+  complaints:
+    description:
+      - What a dependency check of the environment may say, a sentence each, as C(make lock) records it. Anything else fails the build.
+      - Not given, nothing is checked.
+    type: list
+    elements: str
+  uv_config:
+    description:
+      - C(uv)'s configuration file of this machine (C(/etc/uv/uv.toml)), in which a part says that packages stay as the lock has them.
+      - The environment's own C(pip.conf) says so in any case. Files of somebody else stay as they are.
+    type: path
   link:
     description: Symbolic link that is switched to the environment, in one step, when all imports work.
     type: path
@@ -83,6 +94,8 @@ EXAMPLES = r"""
     python: [python3.12]
     uv: /opt/slipway/bin/uv
     imports: [torch, vllm]
+    complaints: []
+    uv_config: /etc/uv/uv.toml
     link: /opt/slipway/envs/current
     index: https://mirror.example/simple
 """
@@ -90,7 +103,8 @@ EXAMPLES = r"""
 RETURN = r"""
 actions:
   description: >-
-    What was done, or in check mode would be: V(build) the environment, V(mend) it since something did not import, V(switch) the link. The first two fetch.
+    What was done, or in check mode would be: V(build) the environment, V(mend) it since something did not import, V(switch) the link, V(constrain) what uv and
+    pip do. The first two fetch.
   returned: success
   type: list
   elements: str
@@ -132,7 +146,7 @@ lock_digest:
   returned: success
   type: str
 findings:
-  description: What was found, such as V(IMPORT_FAILED), V(PACKAGE_EXTRA), V(PYTHON_MISSING), V(LOCK_UNHASHED), V(HASH_MISMATCH), V(INDEX_UNREACHABLE).
+  description: What was found, such as V(STACK_DRIFT), V(IMPORT_FAILED), V(PACKAGE_EXTRA), V(DEPENDENCY_BROKEN), V(CONSTRAINTS_FOREIGN), V(PYTHON_MISSING), V(LOCK_UNHASHED), V(HASH_MISMATCH), V(INDEX_UNREACHABLE).
   returned: always
   type: list
   elements: dict
@@ -153,6 +167,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "uv": {"type": "str", "default": "uv"},
     "imports": {"type": "list", "elements": "str", "default": []},
     "import_timeout_seconds": {"type": "int", "default": 120},
+    "complaints": {"type": "list", "elements": "str"},
+    "uv_config": {"type": "path"},
     "link": {"type": "path"},
     "timeout_seconds": {"type": "int", "default": 1800},
     **source.SPEC,

@@ -491,6 +491,25 @@ CATALOGUE: dict[str, Fault] = {
         "A package that is not in the lock was added to the environment.",
         "Add it to the profile's requirements.in and make the lock anew, or let it go with the next environment",
     ),
+    "STACK_DRIFT": Fault(
+        "fail",
+        "Packages of the environment are not those of the lock that it was made from.",
+        "Run deploy.yml again, which puts the lock's versions back; to have another version, change the profile's "
+        "requirements.in and make its lock anew",
+        "https://pip.pypa.io/en/stable/user_guide/#constraints-files",
+    ),
+    "CONSTRAINTS_FOREIGN": Fault(
+        "warn",
+        "A file that would keep packages where they are is somebody else's, so it was left as it is.",
+        "Add to it what constraints.txt in the environment's folder says, or take away what it says itself (pip.conf as a "
+        "whole, constraint-dependencies in uv.toml), and Slipway writes its own",
+    ),
+    "DEPENDENCY_BROKEN": Fault(
+        "fail",
+        "A package of the environment requires another one than the lock has, and nobody expects it.",
+        "Correct the profile's requirements.in and make its lock anew; where it is meant, name it in overrides.txt, and "
+        "make lock records what a dependency check then says",
+    ),
     "IMPORT_FAILED": Fault(
         "fail",
         "A module that matters does not import in the environment.",

@@ -22,7 +22,7 @@ from pathlib import Path
 from .. import files
 from ..errors import SlipwayError
 from ..findings import Finding, finding
-from . import markers
+from . import complaints, markers
 from .source import Source
 
 PROBE_TIMEOUT_SECONDS = 60
@@ -136,8 +136,18 @@ def _install(verb: list[str], uv: str, venv: Path, lock_text: str, timeout_secon
         lock.write_text(lock_text, encoding="utf-8")
         options = ["--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
         options += ["--python", str(venv / "bin" / "python"), *source.uv_options()]
-        options += ["--requirements"] if verb[0] == "install" else []
+        # Unlike sync, install obeys the constraints of uv.toml, which are those of the environment in use and may be another's.
+        options += ["--no-config", "--requirements"] if verb[0] == "install" else []
         run_uv(uv, ["pip", *verb, *options, str(lock)], timeout_seconds, source)
+
+
+def check_dependencies(uv: str, venv: Path, timeout_seconds: int) -> list[str]:
+    """What uv says of requirements that are not fulfilled in the environment, a sentence each. Raises ``SlipwayError``."""
+    done = call_uv(uv, ["pip", "check", "--python", str(venv / "bin" / "python")], timeout_seconds, Source())
+    said = complaints.read_uv(done.stdout)
+    if done.returncode and not said:
+        raise explain_uv(done.returncode, done.stdout)
+    return said
 
 
 def finish(venv: Path, lock_text: str) -> None:
@@ -147,7 +157,14 @@ def finish(venv: Path, lock_text: str) -> None:
 
 
 def run_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source) -> None:
-    """Run uv and let it fetch from ``source``. Raises ``SlipwayError`` whose message is the cause."""
+    """Run uv, which must end well, and let it fetch from ``source``. Raises ``SlipwayError`` whose message is the cause."""
+    done = call_uv(uv, arguments, timeout_seconds, source)
+    if done.returncode:
+        raise explain_uv(done.returncode, done.stdout)
+
+
+def call_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source) -> subprocess.CompletedProcess[str]:
+    """Run uv; what it printed is in ``stdout``. Raises ``SlipwayError`` where it does not run or does not end."""
     # Never a Python of its own choice, no colours, and no settings of whatever project lies around.
     environment = {
         **os.environ,
@@ -157,7 +174,7 @@ def run_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source) 
         "UV_NO_PROGRESS": "1",
     }
     try:
-        done = subprocess.run(
+        return subprocess.run(
             [uv, *arguments],
             check=False,
             stdin=subprocess.DEVNULL,
@@ -175,8 +192,6 @@ def run_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source) 
     except OSError as error:
         cause = f"uv does not run: {error}"
         raise SlipwayError(cause, [finding("UV_MISSING", uv, cause)]) from None
-    if done.returncode:
-        raise explain_uv(done.returncode, done.stdout)
 
 
 # What uv's chain of causes says, the finding that it comes to, and the cause in words; the first that matches is it. Seen with uv 0.13.

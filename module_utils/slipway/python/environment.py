@@ -44,6 +44,12 @@ def plan(locked: dict[str, str], installed: dict[str, list[str]], same_lock: boo
     return Plan(extra=beyond)
 
 
+def drift(plan: Plan) -> str:
+    """In words, how an environment that once was the lock's differs from it; empty where it does not."""
+    moved = [f"{one['name']} is {one['before']} in the place of {one['after']}" for one in plan.changed]
+    return "; ".join(moved + [f"{one['name']} {one['version']} is gone" for one in plan.added])
+
+
 def _package(name: str, version: str) -> dict[str, str]:
     return {"name": name, "version": version}
 

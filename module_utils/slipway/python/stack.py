@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import SlipwayError, cannot, here
 from ..findings import Finding, finding
-from . import build, environment, lock, source
+from . import build, complaints, constraints, environment, lock, source
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class Situation:
     building: bool
     # Versions are the lock's and something does not import: a file was lost or torn.
     mending: bool = False
+    # It was whole and made from this lock: what differs now was changed by somebody.
+    settled: bool = False
+    constraints: tuple[constraints.File, ...] = ()
 
     @property
     def switching(self) -> bool:
@@ -35,7 +38,8 @@ class Situation:
 
     @property
     def actions(self) -> list[str]:
-        doing = {"build": self.building, "mend": self.mending, "switch": self.switching}
+        constraining = any(one.differs for one in self.constraints)
+        doing = {"build": self.building, "mend": self.mending, "switch": self.switching, "constrain": constraining}
         return [name for name, done in doing.items() if done]
 
 
@@ -52,12 +56,12 @@ def ensure(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
         except SlipwayError as error:
             raise _fail("build", venv, error) from None
     findings = _check(now, params, check_mode)
-    failed = [one for one in findings if one.severity == "fail"]
+    failed = [one for one in findings if one.id == "IMPORT_FAILED"]
     if failed and not now.building:
         now = replace(now, mending=True)
         if not check_mode:
             findings = _mend(now, params, failed)
-            failed = [one for one in findings if one.severity == "fail"]
+            failed = [one for one in findings if one.id == "IMPORT_FAILED"]
     if failed and not check_mode:
         causes = "; ".join(f"{one.subject} does not import: {one.detail}" for one in failed)
         raise _fail("use", venv, SlipwayError(causes, findings=failed))
@@ -66,6 +70,12 @@ def ensure(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
             build.switch_link(now.link, venv)
         except OSError as error:
             raise _fail("switch to", venv, SlipwayError(str(error))) from None
+    if not check_mode:
+        try:
+            # Last, since one of them is about the environment in use. The folder may have been made anew meanwhile.
+            constraints.write(_constraints(params, now.locked))
+        except (OSError, SlipwayError) as error:
+            raise _fail("keep", venv, SlipwayError(str(error))) from None
     return _result(now, findings)
 
 
@@ -84,8 +94,30 @@ def _look(params: dict[str, t.Any]) -> Situation:
     same_lock = not record or lock.digest(record) == lock.digest(text)
     plan = environment.plan(locked, installed, same_lock, whole=present is None)
     # A note says that a run was killed; another lock is written down even where it means the same packages.
-    building = plan.build or bool(build.read_note(venv)) or not same_lock
-    return Situation(venv, link, link_before, text, locked, interpreter, present is not None, installed, plan, building)
+    note = build.read_note(venv)
+    return Situation(
+        venv,
+        link,
+        link_before,
+        text,
+        locked,
+        interpreter,
+        present is not None,
+        installed,
+        plan,
+        building=plan.build or bool(note) or not same_lock,
+        settled=bool(present and record and same_lock and not note),
+        constraints=tuple(_constraints(params, locked)),
+    )
+
+
+def _constraints(params: dict[str, t.Any], locked: dict[str, str]) -> list[constraints.File]:
+    """The files that keep to the lock whoever calls uv or pip, as they are and have to be. Raises ``SlipwayError``."""
+    try:
+        of_machine = [constraints.of_machine(Path(params["uv_config"]), locked)] if params["uv_config"] else []
+        return [*constraints.of_environment(Path(params["venv"]), locked), *of_machine]
+    except OSError as error:
+        raise SlipwayError(str(error)) from None
 
 
 def _read_lock(params: dict[str, t.Any]) -> str:
@@ -151,9 +183,21 @@ def _make(now: Situation, params: dict[str, t.Any]) -> None:
         if left.build:
             names = ", ".join(package["name"] for package in left.added + left.changed + left.removed)
             raise SlipwayError(f"uv ended well and these packages still differ from the lock: {names}")
+        _check_dependencies(now, params)
         build.finish(now.venv, now.text)
     except OSError as error:
         raise SlipwayError(str(error)) from None
+
+
+def _check_dependencies(now: Situation, params: dict[str, t.Any]) -> None:
+    """Refuse a stack whose packages do not want each other, but for what is expected. Raises ``SlipwayError``."""
+    if params["complaints"] is None:
+        return
+    said = build.check_dependencies(params["uv"], now.venv, params["timeout_seconds"])
+    surprising = complaints.unexpected(said, complaints.read(params["complaints"]))
+    if surprising:
+        found = [finding("DEPENDENCY_BROKEN", line.partition(" ")[0], line) for line in surprising]
+        raise SlipwayError(f"a dependency check says what is not expected: {'; '.join(surprising)}", found)
 
 
 def _mend(now: Situation, params: dict[str, t.Any], failed: list[Finding]) -> list[Finding]:
@@ -175,6 +219,10 @@ def _check(now: Situation, params: dict[str, t.Any], check_mode: bool) -> list[F
         finding("PACKAGE_EXTRA", package["name"], f"version {package['version']} in {now.venv}")
         for package in now.plan.extra
     ]
+    if now.settled and (moved := environment.drift(now.plan)):
+        # In check mode it stands; otherwise it was put right just now, and somebody should know.
+        findings.append(finding("STACK_DRIFT", str(now.venv), moved, None if check_mode else "warn"))
+    findings += [one for file in now.constraints for one in file.findings]
     if not (now.building and check_mode):
         python = str(now.venv / "bin" / "python")
         findings += build.try_imports(python, params["imports"], params["import_timeout_seconds"], not check_mode)
@@ -189,6 +237,10 @@ def _result(now: Situation, findings: list[Finding]) -> dict[str, t.Any]:
     if now.switching:
         header = {"before_header": str(now.link), "after_header": str(now.link)}
         diff.append({**header, "before": f"{now.link_before or 'absent'}\n", "after": f"{now.venv}\n"})
+    for file in now.constraints:
+        if file.differs:
+            header = {"before_header": str(file.path), "after_header": str(file.path)}
+            diff.append({**header, "before": file.before, "after": file.after})
     as_it_is = {name: ", ".join(versions) for name, versions in now.installed.items()}
     return {
         "changed": bool(now.actions),
