@@ -18,6 +18,7 @@ import tempfile
 import typing as t
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from .. import files
 from ..errors import SlipwayError
@@ -156,14 +157,26 @@ def finish(venv: Path, lock_text: str) -> None:
     note_path(venv).unlink()
 
 
-def run_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source) -> None:
+def run_uv(
+    uv: str,
+    arguments: list[str],
+    timeout_seconds: int,
+    source: Source,
+    more_environment: t.Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Run uv, which must end well, and let it fetch from ``source``. Raises ``SlipwayError`` whose message is the cause."""
-    done = call_uv(uv, arguments, timeout_seconds, source)
+    done = call_uv(uv, arguments, timeout_seconds, source, more_environment)
     if done.returncode:
         raise explain_uv(done.returncode, done.stdout)
 
 
-def call_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source) -> subprocess.CompletedProcess[str]:
+def call_uv(
+    uv: str,
+    arguments: list[str],
+    timeout_seconds: int,
+    source: Source,
+    more_environment: t.Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.CompletedProcess[str]:
     """Run uv; what it printed is in ``stdout``. Raises ``SlipwayError`` where it does not run or does not end."""
     # Never a Python of its own choice, no colours, and no settings of whatever project lies around.
     environment = {
@@ -172,6 +185,7 @@ def call_uv(uv: str, arguments: list[str], timeout_seconds: int, source: Source)
         "UV_PYTHON_DOWNLOADS": "never",
         "NO_COLOR": "1",
         "UV_NO_PROGRESS": "1",
+        **more_environment,
     }
     try:
         return subprocess.run(
