@@ -491,6 +491,18 @@ CATALOGUE: dict[str, Fault] = {
         "A package that is not in the lock was added to the environment.",
         "Add it to the profile's requirements.in and make the lock anew, or let it go with the next environment",
     ),
+    "BUILD_TOOL_MISSING": Fault(
+        "fail",
+        "A program or library that the engine needs at run time to compile kernels is not on this machine.",
+        "Name its package in the profile's build_tools.packages; CUDA's come from a source of NVIDIA's, which "
+        "inference_stack_apt_source adds",
+    ),
+    "BUILD_TOOL_BROKEN": Fault(
+        "fail",
+        "A compiler that the engine needs at run time is there and cannot compile.",
+        "Read the cause: a missing header comes with another package for build_tools.packages, a wrong version with the "
+        "package of the right one",
+    ),
     "STACK_DRIFT": Fault(
         "fail",
         "Packages of the environment are not those of the lock that it was made from.",
