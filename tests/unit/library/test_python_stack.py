@@ -12,7 +12,7 @@ from pathlib import Path
 
 import package_servers
 import pytest
-from ansible.module_utils.slipway.python import build, source
+from ansible.module_utils.slipway.python import build, constraints, source
 from ansible.modules import python_stack
 from package_servers import make_wheel
 
@@ -269,6 +269,41 @@ def test_an_environment_without_its_python_is_made_anew(stack: Stack) -> None:
     (stack.venv / "bin/python").unlink()
     assert stack()["added"] == ADDED
     assert stack()["changed"] is False
+
+
+def test_going_back_is_a_switch(stack: Stack) -> None:
+    first, second = stack.venv, stack.venv.with_name("second")
+    stack(link=str(stack.link))
+    stack.venv = second
+    stack.lock.write_text(stack.one_newer)
+    assert stack(link=str(stack.link))["actions"] == ["build", "switch", "constrain"]
+    assert os.readlink(stack.link) == str(second)
+    stack.venv = first
+    stack.lock.write_text(stack.one + stack.two)
+    back = stack(link=str(stack.link), uv="/nonexistent/uv")
+    assert (back["rc"], back["actions"], os.readlink(stack.link)) == (0, ["switch"], str(first))
+
+
+def test_a_run_that_was_killed_after_the_switch_is_completed(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(wanted: t.Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(constraints, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            python_stack.run({**defaults(stack), "uv": str(UV), "link": str(stack.link)}, check_mode=False)
+    assert stack(link=str(stack.link))["actions"] == ["constrain"]
+    assert (stack.venv / "pip.conf").exists()
+    assert stack(link=str(stack.link))["changed"] is False
+
+
+def test_an_environment_from_before_gets_its_constraints(stack: Stack) -> None:
+    stack()
+    for name in ("pip.conf", "constraints.txt"):
+        (stack.venv / name).unlink()
+    assert stack(check=True)["actions"] == ["constrain"]
+    assert not (stack.venv / "pip.conf").exists()
+    assert (stack()["actions"], stack()["actions"]) == (["constrain"], [])
 
 
 def test_a_folder_in_place_of_the_link_is_refused_before_anything_is_done(stack: Stack) -> None:

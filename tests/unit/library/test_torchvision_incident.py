@@ -15,7 +15,7 @@ from pathlib import Path
 
 import package_servers
 import pytest
-from ansible.modules import python_stack
+from ansible.modules import lock_wheels_info, python_stack
 from package_servers import make_wheel
 
 UV = Path(sys.executable).parent / "uv"
@@ -180,14 +180,36 @@ def test_a_package_that_was_taken_away_is_drift_as_well(guest: Guest) -> None:
 
 def test_another_lock_is_no_drift_and_the_constraints_follow_it(guest: Guest) -> None:
     guest.run_role()
-    guest.locked = [("torch", "2.10.0"), ("triton", "3.6.0"), ("numpy", "2.4.2"), ("nvidia_nvshmem_cu12", "3.4.5")]
-    guest.locked += [("cuda_bindings", "12.9.4")]
+    guest.locked = NEWER
     changed = guest.run_role(imports=["torch"])
     assert (changed["rc"], changed["findings"]) == (0, [])
     assert '"torch==2.10.0"' in guest.uv_config.read_text()
     assert "2.9.1" not in guest.uv_config.read_text()
     assert guest.uv("torchvision").returncode == 0
     assert guest.versions("torchvision") == ["torchvision-0.25.0"]
+
+
+NEWER = [
+    ("torch", "2.10.0"),
+    ("triton", "3.6.0"),
+    ("numpy", "2.4.2"),
+    ("nvidia_nvshmem_cu12", "3.4.5"),
+    ("cuda_bindings", "12.9.4"),
+]
+
+
+def test_the_constraints_of_the_environment_in_use_do_not_hold_for_the_next_one(guest: Guest) -> None:
+    guest.run_role()
+    guest.locked, guest.venv = NEWER, guest.venv.with_name("next")
+    lock = "".join(guest.lines[one] for one in NEWER)
+    options = {"lock_content": lock, "python": [sys.executable], "uv": str(UV), "index": guest.index}
+    chosen = guest.run_module(lock_wheels_info, options)
+    assert "torch-2.10.0-py3-none-any.whl" in [one["file"] for one in chosen.get("wheels", [])], chosen
+    assert guest.run_role(imports=["torch"], uv_config=None)["rc"] == 0
+    next(guest.venv.glob("lib/python*/site-packages/torch.py")).unlink()
+    mended = guest.run_role(imports=["torch"], uv_config=None)
+    assert (mended["rc"], mended["actions"]) == (0, ["mend"])
+    assert '"torch==2.9.1"' in guest.uv_config.read_text()
 
 
 def test_a_stack_that_contradicts_itself_is_refused(guest: Guest) -> None:
