@@ -44,6 +44,22 @@ def test_plan(installed: dict[str, list[str]], same_lock: bool, plan: Plan) -> N
     assert environment.plan(LOCKED, installed, same_lock) == plan
 
 
+@pytest.mark.parametrize(
+    ("installed", "said"),
+    [
+        ({"torch": ["2.9.1"], "numpy": ["2.4"]}, ""),
+        ({"torch": ["2.9.1"], "numpy": ["2.4"], "torchaudio": ["2.9.1"]}, ""),
+        ({"torch": ["2.10.0"]}, "torch is 2.10.0 in the place of 2.9.1; numpy 2.4.0 is gone"),
+        (
+            {"torch": ["2.10.0", "2.9.1"], "numpy": ["2.4"]},
+            "torch is 2.10.0, 2.9.1 in the place of 2.9.1",
+        ),
+    ],
+)
+def test_drift_in_words(installed: dict[str, list[str]], said: str) -> None:
+    assert environment.drift(environment.plan(LOCKED, installed, same_lock=True)) == said
+
+
 def test_an_environment_made_anew_adds_everything() -> None:
     added = [{"name": "numpy", "version": "2.4.0"}, {"name": "torch", "version": "2.9.1"}]
     assert environment.plan(LOCKED, {}, same_lock=True, whole=True) == Plan(added=added, build=True)
