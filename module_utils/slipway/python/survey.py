@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All that ``site_audit`` looks at, in one result: files, lock, patches, and what a process is started with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import typing as t
+from collections import Counter
+from pathlib import Path
+
+from ..errors import SlipwayError, cannot, here
+from ..findings import Finding, finding
+from . import audit, build, drift, environment, judgement, lock, startup, states, traces
+from .audit import Audit, Options
+
+
+def look(params: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Audit an environment; the module's result. Raises ``SlipwayError``."""
+    venv = Path(params["venv"])
+    audits = audit.run(
+        Options(
+            venv=venv,
+            packages=frozenset(lock.normalise(name) for name in params["packages"]),
+            depth=params["depth"],
+            originals=tuple(params["originals"]),
+        )
+    )
+    found = [one for each in audits for one in judgement.findings(each)]
+    found += _lock(params, venv, audits)
+    found += _variables(params, audits)
+    found += _settings(venv)
+    totals = sum((Counter(each.counts[number]) for each in audits for number in each.counts), Counter())
+    return {
+        "changed": False,
+        "venv": str(venv.resolve()),
+        "site_packages": [each.folder for each in audits],
+        "packages": [one for each in audits for one in audit.packages(each)],
+        "totals": {state: totals[state] for state in (*states.STATES, "unread")},
+        "files": [file.as_dict() for each in audits for file in each.files],
+        "bytecode": [
+            {"path": each.shown(path), "fault": fault}
+            for each in audits
+            for path, fault in sorted(each.bytecode.items())
+        ],
+        "startup": [{**hook.as_dict(), "path": each.shown(hook.path)} for each in audits for hook in each.hooks],
+        "findings": [one.as_dict() for one in found],
+    }
+
+
+def _lock(params: dict[str, t.Any], venv: Path, audits: list[Audit]) -> list[Finding]:
+    """Findings against the lock that was given, or the one that the environment was made from; none where there is neither."""
+    text = params["lock_content"]
+    try:
+        if text is None and params["lock"]:
+            text = Path(params["lock"]).read_text(encoding="utf-8")
+        text = text or build.read_record(venv)
+        if not text:
+            return []
+        requirements = lock.parse(text)
+        interpreter = build.ask_interpreter(str(venv / "bin" / "python"))
+        if any(one.marker for one in requirements) and not interpreter:
+            return [
+                finding(
+                    "LOCK_DRIFT",
+                    str(venv),
+                    "its Python does not run, so that markers of the lock say nothing",
+                    "unknown",
+                )
+            ]
+        locked = lock.wanted(requirements, interpreter.environment if interpreter else {})
+    except (OSError, UnicodeDecodeError) as error:
+        raise cannot("read", f"lock '{params['lock']}'", here(), str(error), "Correct the path of the lock") from None
+    except SlipwayError as error:
+        remedy = error.findings[0].remedy if error.findings else "Make the lock anew"
+        raise cannot("read", f"lock of '{venv}'", here(), str(error), remedy, error.findings) from None
+    if params["packages"]:
+        asked = {lock.normalise(name) for name in params["packages"]}
+        locked = {name: version for name, version in locked.items() if name in asked}
+        audits = [_only(each, asked) for each in audits]
+    return drift.findings(requirements, locked, [one for each in audits for one in each.distributions])
+
+
+def _only(each: Audit, asked: set[str]) -> Audit:
+    return Audit(each.folder, [one for one in each.distributions if one.name in asked])
+
+
+def _variables(params: dict[str, t.Any], audits: list[Audit]) -> list[Finding]:
+    """What the process that uses the environment is started with."""
+    variables = {name: str(value) for name, value in params["environment"].items() if name in startup.WATCHED}
+    if params["unit"]:
+        try:
+            variables |= startup.of_unit(params["unit"])
+        except (OSError, subprocess.SubprocessError) as error:
+            return [finding("SITE_PYTHONPATH", params["unit"], f"its environment cannot be read: {error}", "unknown")]
+    names = {name for each in audits for name in each.names}
+    found = []
+    for folder in filter(None, variables.get("PYTHONPATH", "").split(os.pathsep)):
+        hidden = startup.shadowed(folder, names)
+        says = (
+            f"it hides {', '.join(hidden[:10])} of the environment"
+            if hidden
+            else "it hides nothing of the environment yet"
+        )
+        found.append(finding("SITE_PYTHONPATH", folder, says, None if hidden else "warn"))
+    if variables.get("PYTHONHOME"):
+        found.append(
+            finding("SITE_PYTHONPATH", variables["PYTHONHOME"], "PYTHONHOME takes Python's own library from there")
+        )
+    for name, kind in traces.VARIABLES.items():
+        if variables.get(name, "0") not in ("", "0"):
+            found.append(finding("SITE_DEBUG_CODE", name, f"{kind.replace('_', ' ')}: it is set to {variables[name]}"))
+    return found
+
+
+def _settings(venv: Path) -> list[Finding]:
+    """What ``pyvenv.cfg`` lets in."""
+    if environment.read_settings(venv).get("include-system-site-packages", "").lower() == "true":
+        says = "include-system-site-packages is true, so that what the environment lacks comes from the system"
+        return [finding("SITE_PYTHONPATH", str(venv / "pyvenv.cfg"), says, "warn")]
+    return []
