@@ -29,7 +29,9 @@ SCENARIOS = {
         "preflight",
         "proxmox",
         "links",
+        "verify",
         "patches",
+        "audit",
     ],
     "repair": ["repair", "places", "secure_boot", "driver_change"],
 }

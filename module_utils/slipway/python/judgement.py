@@ -51,16 +51,15 @@ def findings(audit: Audit) -> list[Finding]:
 
 def _file(file: states.File, audit: Audit) -> Finding:
     """The finding of a file that is not as it should be."""
-    of = f"of {file.package}" if file.package else "of no package"
     if file.state == states.MISSING:
-        return finding("SITE_FILE_MISSING", file.path, of)
+        return finding("SITE_FILE_MISSING", file.path, f"it belongs to {file.package}")
     if file.state == states.MODIFIED:
         wheel = f"sha256 is {file.sha256[:16]}..., RECORD of {file.package} has {file.expected_sha256[:16]}..."
         return finding("SITE_FILE_MODIFIED", file.path, wheel + _unreadable(file, audit))
+    where = f"it lies among the files of {file.package}" if file.package else "it belongs to no package"
     if states.is_leftover(file.path):
-        return finding("SITE_LEFTOVER", file.path, of)
+        return finding("SITE_LEFTOVER", file.path, where)
     code = states.is_code(file.path) or states.is_native(file.path) or file.path.endswith(".pyc")
-    where = f"among the files {of}" if file.package else of
     return finding("SITE_FILE_EXTRA", file.path, where + _unreadable(file, audit), None if code else "warn")
 
 
