@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Each target does its own set-up. `make` alone lists them.
-.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract gpu-check docs lock clean
-.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract docs lock patch-new clean
+.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract gpu-check bench docs lock patch-new clean
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
@@ -41,6 +40,10 @@ pve-contract: ## the contract with Proxmox VE against a node of yours (NODE=my-n
 
 gpu-check: ## the GPU code on this machine's own NVIDIA GPUs, as JSON (VENV=/path: the NCCL of that environment's torch too)
 	@python3 tools/gpu_check.py $(if $(VENV),--venv "$(VENV)")
+
+bench: ## speed as ratios: the audit of an environment (VENV; else one is made, a download of 1 GB) against openssl
+	@tools/setup dev
+	@python tools/bench.py $(if $(VENV),--venv "$(VENV)")
 
 docs: ## docs/findings.md from the catalogue, docs/breakages.md from the last run of the scenario repair
 	@tools/setup python

@@ -137,7 +137,7 @@ def lint() -> Count:
             {},
         ),
         (["mypy", "tools/test.py", "tools/summary.py", "tools/findings_doc.py", "tools/breakages.py"], ROOT, {}),
-        (["mypy", "tools/lock.py", "tools/wheel_metadata.py"], ROOT, {}),
+        (["mypy", "tools/lock.py", "tools/wheel_metadata.py", "tools/bench.py"], ROOT, {}),
         (["ansible-lint", "--strict"], ROOT, {}),
     ]
     count = Count()

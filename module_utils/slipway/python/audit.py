@@ -50,6 +50,12 @@ class Audit:
     hooks: list[startup.Hook] = field(default_factory=list)
     names: frozenset[str] = frozenset()
 
+    def count(self, number: int, state: str) -> None:
+        """One more file of a distribution that is in this state."""
+        if number not in self.counts:
+            self.counts[number] = Counter()
+        self.counts[number][state] += 1
+
     def shown(self, path: str) -> str:
         """A path below site-packages as RECORD has it."""
         return (
@@ -80,100 +86,90 @@ def run(options: Options) -> list[Audit]:
 def _audit(folder: str, distributions: list[site.Distribution], options: Options) -> Audit:
     """One site-packages. Raises ``OSError``."""
     owned = ownership.owners(folder, distributions)
-    tree = site.walk(folder)
     asked = {number for number, one in enumerate(distributions) if not options.packages or one.name in options.packages}
-    present = {path: tree.files.get(path) or site.look(path) for path in owned.files}
-    wanted = [
-        hashing.Wanted(path, seen.size, algorithm)
-        for path, seen in present.items()
-        if seen and asked.intersection(number for number, _entry in owned.files[path])
-        for algorithm in _algorithms(path, folder, seen.size, [entry for _number, entry in owned.files[path]], options)
-    ]
-    under_way = hashing.start(wanted)
+    mine = {path: owners for path, owners in owned.files.items() if any(number in asked for number, _entry in owners)}
+    under_way = hashing.start([one for path in mine for one in _wanted(path, mine[path], folder, options.depth)])
     try:
         # While the children hash.
-        audit = Audit(folder, distributions, links=_foreign_links(tree, owned))
+        tree = site.walk(folder)
+        present = {path: tree.files.get(path) or site.look(path) for path in mine}
+        audit = Audit(folder, distributions, links=_foreign_links(tree))
         audit.hooks = startup.hooks(Path(folder))
         audit.names = frozenset(name.partition(".")[0] for name in os.listdir(folder) if not name.endswith("-info"))
-        extra = [path for path in tree.files if path not in owned.files and not states.is_no_file_of_its_own(path)]
         audit.bytecode = _bytecode(tree, owned)
-        results = under_way.results()
+        digests = under_way.by_path()
     finally:
         under_way.stop()
-    digests: dict[str, dict[str, str]] = {}
-    for one, value in zip(wanted, results):
-        digests.setdefault(one.path, {})[one.algorithm] = value
-    whole = not options.packages
-    for path, owners in owned.files.items():
-        mine = [number for number, _entry in owners if number in asked]
-        if mine:
-            entries = [entry for _number, entry in owners]
-            _recorded(audit, mine[0], path, entries, present[path] is not None, digests.get(path), options)
-    for path in sorted(extra):
+    torn = [
+        path
+        for path, seen in present.items()
+        if seen and path not in digests and states.differs_in_size(mine[path], seen.size)
+    ]
+    digests |= hashing.start([one for path in torn for one in _wanted(path, mine[path], folder, "all")]).by_path()
+    for path, owners in mine.items():
+        _recorded(audit, asked, path, owners, present[path] is not None, digests.get(path), options)
+    for path in sorted(
+        path for path in tree.files if path not in owned.files and not states.is_no_file_of_its_own(path)
+    ):
         number = owned.of(path)
-        if number in asked or (whole and number == -1):
-            _unrecorded(audit, number, ownership.claimant(owned, folder, path), path, options)
+        claimant = ownership.claimant(owned, folder, path)
+        if claimant >= 0:
+            audit.count(claimant, states.UNHASHED)
+        elif number in asked or (number == -1 and not options.packages):
+            _unrecorded(audit, number, path, options)
     _scan(audit, owned, options)
     return audit
 
 
-def _algorithms(path: str, folder: str, size: int, owners: list[t.Any], options: Options) -> set[str]:
-    """By what a file is hashed; by nothing where the depth leaves it out. A size that cannot be right is always looked into."""
-    inside = path.startswith(f"{folder}/")
-    if options.depth == "all" or not inside or states.is_code(path) or states.differs_in_size(owners, size):
-        return {entry.algorithm for entry in owners if entry.digest} or {"sha256"}
-    return set()
+def _wanted(path: str, owners: t.Sequence[ownership.Owner], folder: str, depth: str) -> t.Iterator[hashing.Wanted]:
+    """By what a file is hashed; by nothing where the depth leaves it out."""
+    if depth == "all" or states.is_code(path) or not path.startswith(f"{folder}/"):
+        for algorithm in {entry.algorithm or "sha256" for _number, entry in owners}:
+            yield hashing.Wanted(path, owners[0][1].size or 0, algorithm)
 
 
 def _recorded(
     audit: Audit,
-    number: int,
+    asked: set[int],
     path: str,
-    owners: list[t.Any],
+    owners: t.Sequence[ownership.Owner],
     there: bool,
     digests: dict[str, str] | None,
     options: Options,
 ) -> None:
-    """Judge a file that a RECORD names."""
-    shown = audit.shown(path)
-    patches = options.expected.get(shown, {})
-    found = (digests or {}).get("sha256", "")
-    state = states.PRISTINE
-    if not there:
-        found = states.ABSENT
-        state = states.PATCHED if found in patches else states.MISSING
-    elif digests is not None:
-        state = states.of_recorded(owners, digests, patches)
-    counts = audit.counts.setdefault(number, Counter())
-    counts[state if digests is not None or not there else "unread"] += 1
-    if state not in (states.PRISTINE, states.UNHASHED):
-        expected = next((entry.digest for entry in owners if entry.algorithm == "sha256"), "")
-        ids = patches[found] if state == states.PATCHED else ()
-        audit.files.append(File(shown, audit.distributions[number].name, state, ids, found, expected))
+    """Judge a file that a RECORD names. Raises ``OSError`` for one that is there and cannot be read."""
+    patches = options.expected.get(audit.shown(path), {}) if options.expected else {}
+    state = states.of_recorded(owners, there, digests, patches)
+    number = next(number for number, _entry in owners if number in asked)
+    audit.count(number, state)
+    if state in (states.PRISTINE, states.UNREAD, states.UNHASHED):
+        return
+    found = (digests or {}).get("sha256", "") if there else states.ABSENT
+    if there and not any((digests or {}).values()):
+        raise PermissionError(f"{path} cannot be read")
+    expected = next((entry.digest for _number, entry in owners if entry.algorithm == "sha256"), "")
+    ids = patches[found] if state == states.PATCHED else ()
+    name = audit.distributions[number].name
+    audit.files.append(File(audit.shown(path), name, state, ids, found if there else "", expected))
 
 
-def _unrecorded(audit: Audit, number: int, claimant: int, path: str, options: Options) -> None:
+def _unrecorded(audit: Audit, number: int, path: str, options: Options) -> None:
     """Judge a file that no RECORD names."""
     shown = audit.shown(path)
-    if claimant >= 0:
-        audit.counts.setdefault(claimant, Counter())[states.UNHASHED] += 1
-        return
     if shown in startup.OF_THE_ENVIRONMENT:
         return
-    told = options.depth == "all" or states.is_code(path) or states.is_native(path) or states.is_leftover(path)
     patches = options.expected.get(shown, {})
-    if not told and not patches and not path.endswith(".pyc"):
+    if options.depth != "all" and not patches and not states.is_run(path) and not states.is_leftover(path):
         return
     digest = hashing.digest(path, "sha256", bytearray(hashing.CHUNK_BYTES)).hex()
     ids = patches.get(digest, ())
     state = states.PATCHED if ids else states.EXTRA
-    audit.counts.setdefault(number, Counter())[state] += 1
-    name = audit.distributions[number].name if number >= 0 else ""
-    audit.files.append(File(shown, name, state, ids, digest))
+    audit.count(number, state)
+    audit.files.append(File(shown, audit.distributions[number].name if number >= 0 else "", state, ids, digest))
 
 
-def _foreign_links(tree: site.Tree, owned: ownership.Owners) -> dict[str, str]:
-    """Links to folders in the place of what packages brought, or beside it."""
+def _foreign_links(tree: site.Tree) -> dict[str, str]:
+    """Links to folders that lie elsewhere."""
     return {path: target for path, target in tree.links.items() if not target.startswith(os.path.dirname(path))}
 
 
@@ -227,7 +223,7 @@ def packages(audit: Audit) -> list[dict[str, t.Any]]:
     told = []
     for number, counts in sorted(audit.counts.items()):
         one = audit.distributions[number] if number >= 0 else None
-        numbers = {state: counts[state] for state in (*states.STATES, "unread")}
+        numbers = {state: counts[state] for state in (*states.STATES, states.UNREAD)}
         told.append({"name": one.name if one else "", "version": one.version if one else "", **numbers})
     return told
 

@@ -38,7 +38,16 @@ def choose(params: dict[str, t.Any], source: Source) -> list[Wheel]:
         text, told = Path(folder) / "requirements.txt", Path(folder) / "pylock.toml"
         text.write_text(params["lock_content"], encoding="utf-8")
         # Without uv's own files: the constraints there are those of the environment in use, which this lock may replace.
-        command = ["pip", "compile", "--no-config", "--quiet", "--no-deps", "--only-binary", ":all:", "--generate-hashes"]
+        command = [
+            "pip",
+            "compile",
+            "--no-config",
+            "--quiet",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--generate-hashes",
+        ]
         command += ["--format", "pylock.toml", "--python", interpreter.path, "--output-file", str(told), str(text)]
         build.run_uv(params["uv"], command, params["timeout_seconds"], source)
         wheels = read(told.read_text(encoding="utf-8"))

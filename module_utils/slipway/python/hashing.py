@@ -70,6 +70,13 @@ class Hashing:
             raise OSError(errno.EIO, "a process that hashes files was killed")
         return digests
 
+    def by_path(self) -> dict[str, dict[str, str]]:
+        """The same by path and algorithm. Raises ``OSError``."""
+        digests: dict[str, dict[str, str]] = {}
+        for one, value in zip(self.wanted, self.results()):
+            digests.setdefault(one.path, {})[one.algorithm] = value
+        return digests
+
     def stop(self) -> None:
         """End the children; nothing is wanted of them any more."""
         for child, output in self.children.items():

@@ -59,8 +59,8 @@ def _file(file: states.File, audit: Audit) -> Finding:
     where = f"it lies among the files of {file.package}" if file.package else "it belongs to no package"
     if states.is_leftover(file.path):
         return finding("SITE_LEFTOVER", file.path, where)
-    code = states.is_code(file.path) or states.is_native(file.path) or file.path.endswith(".pyc")
-    return finding("SITE_FILE_EXTRA", file.path, where + _unreadable(file, audit), None if code else "warn")
+    severity = None if states.is_run(file.path) else "warn"
+    return finding("SITE_FILE_EXTRA", file.path, where + _unreadable(file, audit), severity)
 
 
 def _unreadable(file: states.File, audit: Audit) -> str:

@@ -11,12 +11,15 @@ from . import states
 from .record import Entry
 from .site import Distribution
 
+# A distribution, by its number, and what its RECORD says of a file.
+Owner = tuple[int, Entry]
+
 
 @dataclass
 class Owners:
     """By absolute path: distributions (by their number) and what their RECORD says; by folder, and by name at the top, the first owner."""
 
-    files: dict[str, list[tuple[int, Entry]]] = field(default_factory=dict)
+    files: dict[str, list[Owner]] = field(default_factory=dict)
     folders: dict[str, int] = field(default_factory=dict)
     claimed: dict[str, int] = field(default_factory=dict)
 

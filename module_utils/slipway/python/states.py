@@ -17,12 +17,15 @@ PRISTINE, PATCHED, MODIFIED, MISSING, EXTRA, UNHASHED = STATES = (
     "extra",
     "unhashed",
 )
+# Of a file that is there and was not hashed at the depth that was asked for.
+UNREAD = "unread"
 ABSENT = "absent"
 SOURCES = (".py", ".pyw", ".pyx", ".pxd", ".pxi", ".pth", ".egg-link", ".sh", ".jinja", ".jinja2")
 # Compiled on the machine that serves: kernels that are made when they are first needed.
 COMPILED_HERE = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".ptx", ".cl", ".s")
 # RECORD cannot have its own hash, and its signatures come after it (packaging.python.org, "Recording installed projects").
 UNHASHABLE = (".dist-info/RECORD", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")
+CODE = (*SOURCES, *COMPILED_HERE)
 LEFTOVERS = (".orig", ".rej", ".bak", ".swp", ".swo", ".old", "~")
 
 
@@ -45,28 +48,34 @@ class File:
         return {**dataclasses.asdict(self), "patches": list(self.patches)}
 
 
-def of_recorded(owners: t.Sequence[Entry], digests: t.Mapping[str, str], patches: Patches) -> str:
-    """The state of a file that is there and that a RECORD names.
+def of_recorded(
+    owners: t.Sequence[tuple[int, Entry]], there: bool, digests: t.Mapping[str, str] | None, patches: Patches
+) -> str:
+    """The state of a file that a RECORD names.
 
-    ``digests`` are its own, by algorithm. One with several owners is good if it matches any: nvidia/__init__.py has eleven, and
-    two packages of one stack were seen to bring a different build_backend.py.
+    ``digests`` are its own, by algorithm; ``None`` where it was not hashed. One with several owners is good if it matches any:
+    nvidia/__init__.py has eleven, and two packages of one stack were seen to bring a different build_backend.py.
     """
-    hashed = [entry for entry in owners if entry.digest]
-    if any(digests.get(entry.algorithm) == entry.digest for entry in hashed):
-        return PRISTINE
+    if not there:
+        return PATCHED if ABSENT in patches else MISSING
+    if digests is None:
+        return UNREAD
+    for _number, entry in owners:
+        if entry.digest and digests.get(entry.algorithm) == entry.digest:
+            return PRISTINE
     if digests.get("sha256") in patches:
         return PATCHED
-    return MODIFIED if hashed else UNHASHED
+    return MODIFIED if any(entry.digest for _number, entry in owners) else UNHASHED
 
 
 def is_code(path: str) -> bool:
     """Whether a file says what is run, by its name: Python, and sources that are compiled on this machine."""
-    return path.endswith(SOURCES) or path.endswith(COMPILED_HERE)
+    return path.endswith(CODE)
 
 
-def is_native(path: str) -> bool:
-    """Whether a file is a library of machine code: ``x.so`` and ``x.so.1``."""
-    return path.endswith(".so") or ".so." in path.rpartition("/")[2]
+def is_run(path: str) -> bool:
+    """Whether a file takes part by lying there: code, a library of machine code, bytecode in the place of a source."""
+    return is_code(path) or path.endswith((".so", ".pyc")) or ".so." in path.rpartition("/")[2]
 
 
 def is_bytecode(path: str) -> bool:
@@ -85,6 +94,6 @@ def is_leftover(path: str) -> bool:
     return name.endswith(LEFTOVERS) or name.startswith((".#", ".nfs")) or "/~" in path
 
 
-def differs_in_size(owners: t.Sequence[Entry], size: int) -> bool:
+def differs_in_size(owners: t.Sequence[tuple[int, Entry]], size: int) -> bool:
     """Whether a file cannot be what any of its owners brought."""
-    return all(entry.size not in (None, size) for entry in owners if entry.digest)
+    return all(entry.size not in (None, size) for _number, entry in owners)

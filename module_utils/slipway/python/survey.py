@@ -36,7 +36,7 @@ def look(params: dict[str, t.Any]) -> dict[str, t.Any]:
         "venv": str(venv.resolve()),
         "site_packages": [each.folder for each in audits],
         "packages": [one for each in audits for one in audit.packages(each)],
-        "totals": {state: totals[state] for state in (*states.STATES, "unread")},
+        "totals": {state: totals[state] for state in (*states.STATES, states.UNREAD)},
         "files": [file.as_dict() for each in audits for file in each.files],
         "bytecode": [
             {"path": each.shown(path), "fault": fault}
