@@ -38,6 +38,18 @@ options:
     type: str
     choices: [code, all]
     default: code
+  patches:
+    description:
+      - The patches that should be there, each as for M(site_patch) (a dictionary with the keys of C(patch.yml) and C(diff), or the path of a folder
+        with these two files), or its id alone. One that is there and not among them is a finding, as is one of them that the installed
+        version needs and that is not there.
+      - Not given, those of the environment's record are taken for right. Files that a known patch made what they are come as C(patched).
+    type: list
+    elements: raw
+  record_directory:
+    description: Where the records of applied patches are kept.
+    type: path
+    default: /var/lib/slipway/environments
   lock:
     description: Requirements file on the target. Neither this nor O(lock_content) given, it is the one that the environment was made from.
     type: path
@@ -140,6 +152,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "venv": {"type": "path", "required": True},
     "packages": {"type": "list", "elements": "str", "default": []},
     "depth": {"type": "str", "choices": ["code", "all"], "default": "code"},
+    "patches": {"type": "list", "elements": "raw"},
+    "record_directory": {"type": "path", "default": "/var/lib/slipway/environments"},
     "lock": {"type": "path"},
     "lock_content": {"type": "str"},
     "originals": {"type": "list", "elements": "path", "default": []},

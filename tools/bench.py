@@ -95,7 +95,8 @@ def audit_once(venv: Path) -> None:
     from ansible.module_utils.slipway.python import survey
 
     options: dict[str, t.Any] = {"packages": [], "depth": "all", "lock": None, "lock_content": None, "originals": []}
-    survey.look({"venv": str(venv), "environment": {}, "unit": "", **options})
+    options |= {"patches": None, "record_directory": "/var/lib/slipway/environments", "environment": {}, "unit": ""}
+    survey.look({"venv": str(venv), **options})
 
 
 def _peak_mib(command: list[str]) -> int:

@@ -623,8 +623,7 @@ CATALOGUE: dict[str, Fault] = {
     "SITE_FILE_EXTRA": Fault(
         "fail",
         "A file that no package brought can be imported or compiled from site-packages.",
-        "See whose it is and delete it, or have it deleted with ansible-playbook playbooks/patch.yml -e patch_state=restored; if it is "
-        "needed, make it a patch that is declared",
+        "See whose it is and delete it; if it is needed, make it a patch that is declared",
     ),
     "SITE_LEFTOVER": Fault(
         "warn",
@@ -634,8 +633,7 @@ CATALOGUE: dict[str, Fault] = {
     "SITE_BYTECODE_STALE": Fault(
         "fail",
         "Bytecode does not belong to the source beside it: the source was changed under it, or put back.",
-        "Delete the __pycache__ folder and restart the server, which may still run the old code; playbooks/patch.yml -e "
-        "patch_state=restored does the first",
+        "Delete the __pycache__ folder and restart the server, which may still run the old code",
         "python/cpython#121376",
     ),
     "SITE_EDITABLE": Fault(
@@ -659,6 +657,16 @@ CATALOGUE: dict[str, Fault] = {
         "Modules come from outside of the environment, past its lock.",
         "Take PYTHONPATH out of what the server is started with (systemctl cat shows drop-ins), and install what is needed into the "
         "environment",
+    ),
+    "SITE_PATCH_UNDECLARED": Fault(
+        "fail",
+        "A patch is in the environment that nobody declares for it, such as one that was made for another model.",
+        "Take it out with ansible-playbook playbooks/patch.yml -e patch_state=reverted, or declare it in the profile",
+    ),
+    "SITE_PATCH_ABSENT": Fault(
+        "fail",
+        "A patch that is declared for the installed version is not in the environment.",
+        "Apply it with ansible-playbook playbooks/patch.yml -e patch_state=applied and restart the server",
     ),
     # --- Models and servers ---
     "FLAG_UNKNOWN": Fault(

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import cannot, here
+from ..errors import SlipwayError, cannot, here
 from . import bytecode, hashing, originals, ownership, scan, site, startup, states
 from .lock import normalise
 from .states import File, Patches
@@ -23,6 +23,7 @@ class Options:
     packages: frozenset[str] = frozenset()
     depth: str = "code"
     originals: tuple[str, ...] = ()
+    kept: Path | None = None
     expected: t.Mapping[str, Patches] = field(default_factory=dict)
 
 
@@ -65,22 +66,35 @@ class Audit:
         )
 
 
-def run(options: Options) -> list[Audit]:
-    """Audit each site-packages of an environment. Raises ``SlipwayError`` where there is none, or a package is not there."""
-    folders = site.folders(options.venv)
-    if not folders:
-        remedy = "Give the folder of a virtual environment, or a site-packages itself"
-        raise cannot("audit", f"environment '{options.venv}'", here(), "it has no site-packages", remedy)
+Ground = tuple[Path, "list[site.Distribution]"]
+
+
+def look(venv: Path) -> list[Ground]:
+    """Each site-packages of an environment with what is installed there. Raises ``SlipwayError`` where there is none."""
     try:
-        grounds = [(folder, site.distributions(folder)) for folder in folders]
+        if folders := site.folders(venv):
+            return [(folder, site.distributions(folder)) for folder in folders]
+    except OSError as error:
+        raise _unreadable(venv, error) from None
+    remedy = "Give the folder of a virtual environment, or a site-packages itself"
+    raise cannot("audit", f"environment '{venv}'", here(), "it has no site-packages", remedy)
+
+
+def _unreadable(venv: Path, error: OSError) -> SlipwayError:
+    remedy = "Run as a user who may read all of it, and when nobody is installing"
+    return cannot("audit", f"environment '{venv}'", here(), str(error), remedy)
+
+
+def run(grounds: t.Sequence[Ground], options: Options) -> list[Audit]:
+    """Audit each site-packages of an environment. Raises ``SlipwayError``, also where a package is not there."""
+    try:
         known = {one.name for _folder, found in grounds for one in found}
         for name in sorted(options.packages - known):
             remedy = "See its name with uv pip list, or leave packages out to audit all"
             raise cannot("audit", f"package '{name}'", here(), f"it is not installed in {options.venv}", remedy)
         return [_audit(str(folder), found, options) for folder, found in grounds]
     except OSError as error:
-        remedy = "Run as a user who may read all of it, and when nobody is installing"
-        raise cannot("audit", f"environment '{options.venv}'", here(), str(error), remedy) from None
+        raise _unreadable(options.venv, error) from None
 
 
 def _audit(folder: str, distributions: list[site.Distribution], options: Options) -> Audit:
@@ -187,7 +201,7 @@ def _bytecode(tree: site.Tree, owned: ownership.Owners) -> dict[str, str]:
 def _scan(audit: Audit, owned: ownership.Owners, options: Options) -> None:
     """Look into each changed and added file of Python for what debugging leaves behind."""
     changed = [file for file in audit.files if file.state in (states.MODIFIED, states.EXTRA)]
-    where = originals.places(options.venv, options.originals) if changed else None
+    where = originals.places(options.venv, options.originals, options.kept) if changed else None
     for file in changed:
         path = os.path.join(audit.folder, file.path)
         text = _python(path)

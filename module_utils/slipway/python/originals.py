@@ -23,10 +23,11 @@ LARGEST_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Places:
-    """Where originals may lie: folders that look like site-packages, and wheels."""
+    """Where originals may lie: folders that look like site-packages, wheels, and one with contents by their sha256."""
 
     folders: tuple[Path, ...]
     wheels: tuple[Path, ...]
+    kept: Path | None = None
 
     def find(self, path: str, owners: t.Sequence[tuple[str, str, Entry]]) -> bytes | None:
         """A file as one of its owners brought it, by its path below site-packages; ``None`` where it is not at hand.
@@ -39,6 +40,9 @@ class Places:
         return None
 
     def _candidates(self, path: str, owners: t.Sequence[tuple[str, str, Entry]]) -> t.Iterator[bytes | None]:
+        for _name, _version, entry in owners:
+            if self.kept and entry.digest:
+                yield _lying(self.kept / entry.digest)
         for folder in self.folders:
             yield _lying(folder / path)
         for wheel in self.wheels:
@@ -47,8 +51,11 @@ class Places:
                 yield _packed(wheel, path)
 
 
-def places(venv: Path, given: t.Iterable[str]) -> Places:
-    """Those that were given (files or folders of wheels, unpacked wheels), then what this machine usually has."""
+def places(venv: Path, given: t.Iterable[str], kept: Path | None = None) -> Places:
+    """Those that were given (files or folders of wheels, unpacked wheels), then what this machine usually has.
+
+    ``kept`` is the folder in which contents that patches replaced are kept by their sha256.
+    """
     named = [Path(one) for one in given]
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     cache = Path(os.environ.get("UV_CACHE_DIR") or os.path.join(home, "uv"))
@@ -57,7 +64,7 @@ def places(venv: Path, given: t.Iterable[str]) -> Places:
     wheels = [path for path in named if path.suffix == ".whl"]
     for folder in (*named, *map(Path, WHEELS)):
         wheels += [*sorted(folder.glob("*.whl")), *sorted(folder.glob("*/*.whl"))]
-    return Places((*named, *sorted(others), *sorted(cache.glob("archive-v*/*"))), tuple(wheels))
+    return Places((*named, *sorted(others), *sorted(cache.glob("archive-v*/*"))), tuple(wheels), kept)
 
 
 def _is(content: bytes, entry: Entry) -> bool:

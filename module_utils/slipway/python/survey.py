@@ -11,22 +11,35 @@ from pathlib import Path
 
 from ..errors import SlipwayError, cannot, here
 from ..findings import Finding, finding
-from . import audit, build, drift, environment, judgement, lock, startup, states, traces
+from ..patching import folders, manifest, record
+from . import audit, build, drift, environment, judgement, lock, patched, startup, states, traces
 from .audit import Audit, Options
 
 
 def look(params: dict[str, t.Any]) -> dict[str, t.Any]:
     """Audit an environment; the module's result. Raises ``SlipwayError``."""
     venv = Path(params["venv"])
-    audits = audit.run(
-        Options(
-            venv=venv,
-            packages=frozenset(lock.normalise(name) for name in params["packages"]),
-            depth=params["depth"],
-            originals=tuple(params["originals"]),
-        )
+    grounds = audit.look(venv)
+    said = _declared(params)
+    declared, ids = said or ([], set())
+    versions: dict[str, list[str]] = {}
+    for _folder, distributions in grounds:
+        for one in distributions:
+            versions.setdefault(one.name, []).append(one.version)
+    kept = record.folder(venv, Path(params["record_directory"]))
+    options = Options(
+        venv=venv,
+        packages=frozenset(lock.normalise(name) for name in params["packages"]),
+        depth=params["depth"],
+        originals=tuple(params["originals"]),
+        kept=kept / "originals",
+        expected=patched.contents(record.read(kept), declared, versions),
     )
+    audits = audit.run(grounds, options)
     found = [one for each in audits for one in judgement.findings(each)]
+    if said is not None:
+        asked = [one for one in declared if not options.packages or one.package in options.packages]
+        found += patched.findings([file for each in audits for file in each.files], asked, ids, versions)
     found += _lock(params, venv, audits)
     found += _variables(params, audits)
     found += _settings(venv)
@@ -46,6 +59,21 @@ def look(params: dict[str, t.Any]) -> dict[str, t.Any]:
         "startup": [{**hook.as_dict(), "path": each.shown(hook.path)} for each in audits for hook in each.hooks],
         "findings": [one.as_dict() for one in found],
     }
+
+
+def _declared(params: dict[str, t.Any]) -> tuple[list[manifest.Patch], set[str]] | None:
+    """The patches that were given, and the ids of those of which only that was given; ``None`` where nothing was said.
+
+    Raises ``SlipwayError``.
+    """
+    if params["patches"] is None:
+        return None
+    ids = {one for one in params["patches"] if isinstance(one, str) and "/" not in one}
+    try:
+        whole = [one for one in params["patches"] if not (isinstance(one, str) and one in ids)]
+        return manifest.read_all(folders.declared(whole)), ids
+    except SlipwayError as error:
+        raise cannot("read", "option 'patches'", here(), str(error), error.findings[0].remedy, error.findings) from None
 
 
 def _lock(params: dict[str, t.Any], venv: Path, audits: list[Audit]) -> list[Finding]:
