@@ -527,6 +527,28 @@ CATALOGUE: dict[str, Fault] = {
         "A module that matters does not import in the environment.",
         "Read the cause: a missing library of the system is installed there, a broken ABI needs the versions of the lock back",
     ),
+    "ABI_MISMATCH": Fault(
+        "fail",
+        "An extension was built for another torch: it asks for functions that the installed one does not have, so that it cannot be imported.",
+        "Bring torch or the extension back to the version of the lock (run the deploy again); versions that belong together are those that "
+        "one resolution of the profile's requirements gives",
+    ),
+    "SM_NOT_COVERED": Fault(
+        "fail",
+        "A library has kernels, and none that this GPU can run.",
+        "Choose another backend in the server's arguments (attention, MoE, quantisation), or a release of the package with kernels for this GPU",
+    ),
+    "CUDA_TOO_NEW": Fault(
+        "fail",
+        "torch was built with a newer CUDA than the driver knows.",
+        "Install a newer driver (pve_host_driver_version), or a torch that was built with an older CUDA",
+        "https://docs.nvidia.com/deploy/cuda-compatibility/",
+    ),
+    "CUDNN_TOO_OLD": Fault(
+        "fail",
+        "cuDNN is older than the engine needs.",
+        "Pin a newer nvidia-cudnn-cu12 in the profile's overrides, and make the lock anew",
+    ),
     # --- Patches ---
     "PATCH_INVALID": Fault(
         "fail",
