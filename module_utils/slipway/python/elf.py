@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import typing as t
 from dataclasses import dataclass
@@ -40,19 +41,15 @@ class Symbols:
 
 def sections(file: t.BinaryIO) -> list[Section]:
     """The sections of an ELF file; empty for any other file, and for one that is torn. Raises ``OSError``."""
-    file.seek(0)
-    head = file.read(64)
-    if len(head) < 64 or not head.startswith(MAGIC):
+    head = _read(file, 0, 64)
+    if not head.startswith(MAGIC):
         return []
     offset = struct.unpack_from("<Q", head, 40)[0]
     size, count, names = struct.unpack_from("<HHH", head, 58)
-    file.seek(offset)
-    table = file.read(size * count)
-    if size != SECTION.size or len(table) < size * count or names >= count:
+    if size != SECTION.size or names >= count:
         return []
-    rows = list(SECTION.iter_unpack(table))
-    file.seek(rows[names][4])
-    texts = file.read(rows[names][5])
+    rows = list(SECTION.iter_unpack(_read(file, offset, size * count)))
+    texts = _read(file, rows[names][4], rows[names][5]) if rows else b""
     return [Section(_text(texts, row[0]).decode("ascii", "replace"), row[1], row[4], row[5], row[6]) for row in rows]
 
 
@@ -63,12 +60,8 @@ def symbols(path: str) -> Symbols:
         table = next((one for one in found if one.kind == DYNSYM), None)
         if table is None or table.link >= len(found):
             return Symbols(frozenset(), frozenset())
-        file.seek(table.offset)
-        entries = file.read(table.size - table.size % SYMBOL.size)
-        file.seek(found[table.link].offset)
-        texts = file.read(found[table.link].size)
-    if len(entries) % SYMBOL.size:
-        return Symbols(frozenset(), frozenset())
+        entries = _read(file, table.offset, table.size - table.size % SYMBOL.size)
+        texts = _read(file, found[table.link].offset, found[table.link].size)
     needed, offered = set(), set()
     for name, info, _other, section, _value, _size in SYMBOL.iter_unpack(entries):
         if section != UNDEFINED:
@@ -77,6 +70,14 @@ def symbols(path: str) -> Symbols:
         elif info >> 4 == GLOBAL:
             needed.add(_text(texts, name))
     return Symbols(frozenset(needed), frozenset(offered))
+
+
+def _read(file: t.BinaryIO, offset: int, size: int) -> bytes:
+    """A part of the file; empty where the file does not have all of it, whatever its headers say."""
+    if offset + size > os.fstat(file.fileno()).st_size:
+        return b""
+    file.seek(offset)
+    return file.read(size)
 
 
 def _text(texts: bytes, start: int) -> bytes:

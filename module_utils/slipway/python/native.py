@@ -70,8 +70,8 @@ def look(folder: Path, packages: t.Collection[str] = ()) -> Look:
             continue
         by_package.setdefault(name, []).append(path)
     of_torch: set[bytes] = set()
-    for path in sorted((folder / "torch" / "lib").glob("*.so*")):
-        of_torch |= elf.symbols(str(path)).offered
+    for library in sorted((folder / "torch" / "lib").glob("*.so*")):
+        of_torch |= elf.symbols(str(library)).offered
     version, cuda = _torch(folder)
     libraries = [
         one
