@@ -66,6 +66,7 @@ class Audit:
         )
 
 
+OTHER_CODE = "its header fits the source and its code does not, so that Python runs what the source does not say"
 Ground = tuple[Path, "list[site.Distribution]"]
 
 
@@ -110,7 +111,8 @@ def _audit(folder: str, distributions: list[site.Distribution], options: Options
         audit = Audit(folder, distributions, links=_foreign_links(tree))
         audit.hooks = startup.hooks(Path(folder))
         audit.names = frozenset(name.partition(".")[0] for name in os.listdir(folder) if not name.endswith("-info"))
-        audit.bytecode = _bytecode(tree, owned)
+        pairs = bytecode.sources(tree.files)
+        audit.bytecode = _bytecode(pairs, tree, owned)
         digests = under_way.by_path()
     finally:
         under_way.stop()
@@ -132,6 +134,11 @@ def _audit(folder: str, distributions: list[site.Distribution], options: Options
         elif number in asked or (number == -1 and not options.packages):
             _unrecorded(audit, number, path, options)
     _scan(audit, owned, options)
+    changed = {os.path.normpath(os.path.join(folder, file.path)) for file in audit.files}
+    fitting = {path: source for path, source in pairs.items() if path not in audit.bytecode}
+    doubted = bytecode.doubted(tree.files, fitting, changed)
+    for path in bytecode.differing(str(options.venv / "bin" / "python"), doubted):
+        audit.bytecode[path] = OTHER_CODE
     return audit
 
 
@@ -187,10 +194,10 @@ def _foreign_links(tree: site.Tree) -> dict[str, str]:
     return {path: target for path, target in tree.links.items() if not target.startswith(os.path.dirname(path))}
 
 
-def _bytecode(tree: site.Tree, owned: ownership.Owners) -> dict[str, str]:
+def _bytecode(pairs: dict[str, str], tree: site.Tree, owned: ownership.Owners) -> dict[str, str]:
     """What is wrong with bytecode, by its path. One whose recorded source is missing is told with that source."""
     faults = {}
-    for path, source in bytecode.sources(tree.files).items():
+    for path, source in pairs.items():
         if source not in tree.files and source in owned.files:
             continue
         if told := bytecode.fault(path, source, tree.files.get(source)):

@@ -8,14 +8,35 @@ the same second, or with the old time put back, goes on running the old code (py
 from __future__ import annotations
 
 import _imp
+import json
 import re
 import struct
+import subprocess
 import typing as t
 from datetime import datetime, timezone
 
 from .site import Seen
 
 HEADER = struct.Struct("<4sII4s")
+# So many are compiled again at most: an environment that was copied gives reason to doubt all of them.
+DOUBTED = 300
+COMPARE = """
+import importlib.util, json, marshal, sys
+told = []
+for cached, source in json.load(sys.stdin):
+    try:
+        with open(cached, "rb") as file:
+            fits = file.read(16)[:4] == importlib.util.MAGIC_NUMBER
+            code = marshal.load(file) if fits else None
+        with open(source, "rb") as file:
+            text = file.read()
+        level = 2 if ".opt-2." in cached else 1 if ".opt-1." in cached else 0
+        same = not fits or compile(text, code.co_filename, "exec", dont_inherit=True, optimize=level) == code
+    except Exception:
+        same = True
+    told.append(same)
+json.dump(told, sys.stdout)
+"""
 NAME = re.compile(r"(?P<module>.+)\.(?P<tag>cpython-\d+)(?:\.opt-\w+|-pytest-[\w.]+)?\.pyc")
 
 
@@ -34,8 +55,7 @@ def sources(files: t.Mapping[str, Seen]) -> dict[str, str]:
 def fault(path: str, source: str, seen: Seen | None) -> str:
     """What is wrong with a bytecode file, as the rest of a sentence; empty where it fits its source. Raises ``OSError``.
 
-    ``seen`` is the source, ``None`` where there is none. That a header fits does not say that the code does: where the source
-    has changed, both are told.
+    ``seen`` is the source, ``None`` where there is none. That a header fits does not say that the code does; see ``doubted``.
     """
     if seen is None:
         return f"its source {source.rpartition('/')[2]} is not there"
@@ -67,6 +87,42 @@ def _by_hash(source: str, magic: bytes, told: bytes, checked: bool) -> str:
         return ""
     never = "" if checked else ", and it says that Python should never compare"
     return f"it was made from another source{never}"
+
+
+def doubted(
+    files: t.Mapping[str, Seen], pairs: t.Mapping[str, str], changed: t.Collection[str]
+) -> list[tuple[str, str]]:
+    """Bytecode, with its source, whose header fits and whose code may not: the source was changed later, whatever its time says.
+
+    Nobody can set when a file really changed, but another name for it (a hard link into a cache) changes that too. ``changed`` are
+    sources that are not as their wheels have them.
+    """
+    found = []
+    for path, source in pairs.items():
+        text, cached = files.get(source), files[path]
+        if text and (source in changed or (text.links == 1 and text.ctime > cached.ctime)) and "-pytest-" not in path:
+            found.append((path, source))
+    return found if len(found) <= DOUBTED else [(path, source) for path, source in found if source in changed][:DOUBTED]
+
+
+def differing(python: str, pairs: t.Sequence[tuple[str, str]], timeout_seconds: int = 120) -> list[str]:
+    """Of such bytecode that which this Python, whose it is, makes otherwise from the source. None where it does not run."""
+    if not pairs:
+        return []
+    try:
+        done = subprocess.run(
+            [python, "-I", "-S", "-B", "-W", "ignore", "-c", COMPARE],
+            check=True,
+            input=json.dumps(pairs),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            timeout=timeout_seconds,
+        )
+        told = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return []
+    return [path for (path, _source), same in zip(pairs, told) if not same]
 
 
 def _time(seconds: int) -> str:

@@ -20,10 +20,12 @@ FOLDERS = ("lib/python*/site-packages", "lib64/python*/site-packages", "lib/pyth
 
 
 class Seen(t.NamedTuple):
-    """A regular file: size in bytes, and the second of its last change as its maker set it."""
+    """A regular file: size in bytes, the second of its last change as its maker set it, when it really changed, and its names."""
 
     size: int
     mtime: int
+    ctime: float = 0
+    links: int = 1
 
 
 @dataclass(frozen=True)
@@ -80,12 +82,14 @@ def walk(top: str) -> Tree:
 
 
 def look(path: str) -> Seen | None:
-    """A regular file's size and time; ``None`` where there is none, or a link that leads nowhere."""
+    """What is to be known of a regular file; ``None`` where there is none, or a link that leads nowhere."""
     try:
         facts = os.stat(path)
     except OSError:
         return None
-    return Seen(facts.st_size, int(facts.st_mtime)) if stat.S_ISREG(facts.st_mode) else None
+    if not stat.S_ISREG(facts.st_mode):
+        return None
+    return Seen(facts.st_size, int(facts.st_mtime), facts.st_ctime, facts.st_nlink)
 
 
 def distributions(site: Path) -> list[Distribution]:

@@ -202,6 +202,41 @@ def test_stale_bytecode(environment: Environment) -> None:
     assert done["bytecode"][0]["fault"].endswith("and the source is of 1970-01-01 00:00:01 UTC")
 
 
+def test_bytecode_whose_header_fits_and_whose_code_does_not(environment: Environment) -> None:
+    source = environment.site / "slip_one.py"
+    before, facts = source.read_text(), source.stat()
+    environment.edit("LIMIT = 64", "LIMIT = 32")
+    os.utime(source, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    cached = Path(py_compile.compile(str(source), doraise=True) or "")
+    source.write_text(before)
+    os.utime(source, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    run = [environment.venv / "bin/python", "-c", "import slip_one; print(slip_one.LIMIT)"]
+    assert subprocess.run(run, check=True, capture_output=True, text=True).stdout == "32\n", (
+        "what the source does not say"
+    )
+    done = environment()
+    assert [(one["id"], one["subject"]) for one in done["findings"]] == [
+        ("SITE_BYTECODE_STALE", f"__pycache__/{cached.name}")
+    ]
+    assert "its header fits the source and its code does not" in done["findings"][0]["detail"]
+    assert done["totals"]["modified"] == 0
+
+
+def test_bytecode_by_hash(environment: Environment) -> None:
+    source = environment.site / "slip_one.py"
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    cached = Path(py_compile.compile(str(source), doraise=True, invalidation_mode=unchecked) or "")
+    assert environment.found() == []
+    environment.edit("LIMIT = 64", "LIMIT = 32")
+    done = environment()
+    assert ("SITE_BYTECODE_STALE", f"__pycache__/{cached.name}") in [
+        (one["id"], one["subject"]) for one in done["findings"]
+    ]
+    assert (
+        done["bytecode"][0]["fault"] == "it was made from another source, and it says that Python should never compare"
+    )
+
+
 def test_bytecode_without_a_source(environment: Environment) -> None:
     gone = environment.site / "gone.py"
     gone.write_text("")
