@@ -38,6 +38,7 @@ SCENARIOS = {
 # What takes longer than a run of CI should: two hosts with three guests, each role by itself, the driver from packages.
 MORE_SCENARIOS = {
     "fleet": ["fleet"],
+    "reboots": ["reboots"],
     "roles": [
         "deploy",
         "pve_host",
