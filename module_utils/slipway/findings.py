@@ -294,7 +294,8 @@ CATALOGUE: dict[str, Fault] = {
         "fail",
         "The kernel that boots next does not have the driver's module, so that no GPU would work after a reboot.",
         "Install that kernel's headers (proxmox-headers-<kernel>) and have DKMS build the module ('dkms install nvidia/<version> -k <kernel>'; "
-        "its log is in /var/lib/dkms/nvidia), or keep the running kernel with 'proxmox-boot-tool kernel pin <kernel>'.",
+        "its log is in /var/lib/dkms/nvidia; where DKMS knows no driver, uninstall it with nvidia-uninstall and deploy again), or keep the "
+        "running kernel with 'proxmox-boot-tool kernel pin <kernel>'.",
         "NVIDIA/open-gpu-kernel-modules#1143",
     ),
     "DRIVER_NOT_OPEN": Fault(
