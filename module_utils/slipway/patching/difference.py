@@ -15,21 +15,30 @@ if t.TYPE_CHECKING:
 SHOWN_LINES = 20
 
 
-def of(found: bytes | None, wheel: bytes | None, changes: t.Iterable[Change], path: str) -> str:
-    """The rest of a sentence that begins with the file's path. ``wheel`` is its content before any patch, where that is known."""
+def of(found: bytes | None, original: bytes | None, change: Change | None) -> str:
+    """The rest of a sentence that begins with the file's path. ``original`` is its content before the patch, where that is known."""
     if found is None:
         return "is not there"
-    if wheel is not None:
-        return f"differs from the wheel's file: {lines(wheel, found)}"
+    if original is not None:
+        made = _made(change, original)
+        if made is not None and len(lines(made, found)) < len(lines(original, found)):
+            return f"differs from what the patch makes of it: {lines(made, found)}"
+        return f"differs from what it was before the patch: {lines(original, found)}"
     told = f"has sha256 {sha256(found)}, which is neither that before the patch nor that after it"
-    change = next((one for one in changes if one.old == path), None)
-    if change is None:
+    if change is None or not change.old:
         return told
     try:
         hunks.apply(change, found)
     except hunks.Mismatch as error:
         return f"{told}; {error}"
     return f"{told}; the lines that the patch is about are as they should be, so it differs elsewhere"
+
+
+def _made(change: Change | None, original: bytes) -> bytes | None:
+    try:
+        return hunks.apply(change, original) if change else None
+    except hunks.Mismatch:
+        return None
 
 
 def lines(before: bytes, after: bytes) -> str:

@@ -227,16 +227,13 @@ class Work:
         patch = next((one for one in self.declared if one.id == name), None)
         others = self.done.ids.get(path, [])
         if patch and others:
-            return f"{path} is not what it was made from once {', '.join(others)} is in it; make it from what that leaves, or fold the two into one"
-        pristine = [
-            side.before
-            for side in (
-                *((file for file in patch.files if file.path == path) if patch else ()),
-                *(file for one in self.now.record.patches for file in one.files if file.path == path),
-            )
-        ]
+            below = ", ".join(others)
+            return f"{path} is not what it was made from once {below} is in it; make it from what that leaves, or fold the two into one"
+        pristine = [file.before for file in patch.files if file.path == path] if patch else []
+        pristine += [file.before for one in self.now.record.patches for file in one.files if file.path == path]
         wheel = next((found for digest in pristine if (found := self.now.original(digest)) is not None), None)
-        return f"{path} {difference.of(self.contents.get(path), wheel, patch.changes if patch else (), path)}"
+        change = next((one for one in patch.changes if path in (one.old, one.new)), None) if patch else None
+        return f"{path} {difference.of(self.contents.get(path), wheel, change)}"
 
     def _tell_upstream(self, patch: Patch, version: str, state: str) -> None:
         if state == states.EQUIVALENT:

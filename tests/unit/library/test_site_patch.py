@@ -185,7 +185,8 @@ def test_a_file_that_somebody_changed_is_refused_and_the_difference_shown(patchi
     for check in (True, False):
         refused = patching(LIMIT, state=state, check=check)
         assert (refused["rc"], found(refused)) == (1, [("PATCH_FOREIGN", "fail")])
-        assert "+torch.save(x, '/tmp/x.pt')" in refused["msg"] and "state: restored" in refused["msg"]
+        assert "differs from what the patch makes of it: @@ -7,0 +8 @@ | +torch.save(x, '/tmp/x.pt')" in refused["msg"]
+        assert "state: restored" in refused["msg"]
     assert patching.read("pkg/main.py") == BETTER + b"torch.save(x, '/tmp/x.pt')\n"
 
 
