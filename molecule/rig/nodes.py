@@ -92,7 +92,7 @@ def create(folder: Path, node: dict, fleet: dict) -> None:
     power_on = home / "power-on"
     power_on.write_text(
         f"#!/bin/sh\n# The node's hardware as after a power cycle, and what its boot loader starts, each time it starts.\n"
-        f"cd {Path(__file__).parent} && exec {os.environ.get('SLIPWAY_PYTHON', 'python3')} -m gpu.hardware power-on {hardware} {node['gpus']} {rootfs}\n"
+        f"cd {Path(__file__).parent} && exec {os.environ.get('SLIPWAY_PYTHON', 'python3')} -m gpu.hardware power-on {hardware} {node['gpus']} {rootfs} 2>>{folder / node['name']}.log\n"
     )
     power_on.chmod(0o755)
     gpu.hardware.power_on(hardware, node["gpus"], boot.loader.boot(rootfs))
