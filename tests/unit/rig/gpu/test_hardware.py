@@ -96,3 +96,23 @@ def test_guests_see_the_kernel_but_not_the_stage(tmp_path: Path) -> None:
     assert "/proc/modules proc/modules none bind,optional,ro 0 0" in hardware.GUEST_MOUNTS
     assert not [mount for mount in hardware.GUEST_MOUNTS if "rig" in mount or "kmsg" in mount or "osrelease" in mount]
     assert f"{tmp_path}/hardware etc/rig/hardware none bind,create=dir 0 0" in hardware.node_mounts(tmp_path)
+
+
+def test_a_machine_starts_by_the_files_of_its_disk(machine: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    command = ["power-on", str(machine), "1", str(disk)]
+    with pytest.raises(SystemExit, match="GRUB has no menu"):
+        hardware.main(command)
+    (disk / "boot/grub").mkdir(parents=True)
+    (disk / "boot/vmlinuz-6.17").touch()
+    (disk / "boot/grub/grub.cfg").write_text(
+        "menuentry 'a' $menuentry_id_option 'b' {\n linux /boot/vmlinuz-6.17 ro\n}\n"
+    )
+    (disk / "etc/rig").mkdir(parents=True)
+    (disk / "etc/rig/board").write_text("payload bytes=128\n")
+    hardware.main(command)
+    assert (machine / "proc/cmdline").read_text() == "BOOT_IMAGE=/boot/vmlinuz-6.17 ro\n"
+    assert (machine / "sys/bus/pci/devices/0000:03:00.0/config").read_bytes()[0x68:0x6A] == b"\0\x20"
+    (disk / "etc/rig/board").write_text("payload\n")
+    with pytest.raises(SystemExit, match="is no fault of a board"):
+        hardware.main(command)
