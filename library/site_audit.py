@@ -124,6 +124,13 @@ files:
   returned: success
   type: list
   elements: dict
+debug_code:
+  description:
+    - Lines that debugging left in modified and extra files of Python, each with C(path), C(package), C(line), C(kind) (such as V(tensor_dump)), C(what)
+      (the code and what it does) and C(compared), whether only lines that the wheel does not have were told.
+  returned: success
+  type: list
+  elements: dict
 bytecode:
   description: Bytecode that does not belong to its source, each with C(path) and C(fault).
   returned: success

@@ -130,7 +130,8 @@ def _audit(folder: str, distributions: list[site.Distribution], options: Options
         number = owned.of(path)
         claimant = ownership.claimant(owned, folder, path)
         if claimant >= 0:
-            audit.count(claimant, states.UNHASHED)
+            if claimant in asked:
+                audit.count(claimant, states.UNHASHED)
         elif number in asked or (number == -1 and not options.packages):
             _unrecorded(audit, number, path, options)
     _scan(audit, owned, options)

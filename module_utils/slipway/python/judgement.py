@@ -8,10 +8,10 @@ import typing as t
 
 from .. import findings as catalogue
 from ..findings import Finding, finding
-from . import states
+from . import scan, states
 from .audit import Audit, Traced, twice
 
-# So many files of a package are named one by one in findings; all of them are in what the module returns.
+# So many files or lines of a package are named one by one in findings; all of them are in what the module returns.
 NAMED = 20
 FAULTS = {
     states.MODIFIED: "SITE_FILE_MODIFIED",
@@ -25,14 +25,16 @@ def findings(audit: Audit) -> list[Finding]:
     hooks = {audit.shown(hook.path): hook.says for hook in audit.hooks}
     unowned = {file.path for file in audit.files if file.state not in (states.PRISTINE, states.PATCHED)}
     found = [finding("SITE_STARTUP_CODE", path, says) for path, says in sorted(hooks.items()) if path in unowned]
-    found += [_debug_code(traced, line) for traced in audit.traced for line in _lines(traced)]
+    lines = [(traced.file.package, _debug_code(traced, trace)) for traced in audit.traced for trace in traced.traces]
+    found += _by_package(lines, "debug_code")
     # A file that runs at each start, or that an editor left, is told as that.
     told = [file for file in audit.files if file.path not in hooks or file.state != states.EXTRA]
-    found += _by_package([(file.package, _file(file, audit)) for file in told if file.state in FAULTS])
-    found += [
-        finding("SITE_BYTECODE_STALE", audit.shown(path), fault, "warn" if "is not there" in fault else None)
+    found += _by_package([(file.package, _file(file, audit)) for file in told if file.state in FAULTS], "files")
+    stale = [
+        ("", finding("SITE_BYTECODE_STALE", audit.shown(path), fault, "warn" if "is not there" in fault else None))
         for path, fault in sorted(audit.bytecode.items())
     ]
+    found += _by_package(stale, "bytecode")
     found += [_editable(one) for one in audit.distributions if one.editable]
     found += [
         finding("SITE_EDITABLE", audit.shown(path), f"it is a link to {target}")
@@ -47,6 +49,22 @@ def findings(audit: Audit) -> list[Finding]:
         if one.entries is None and not one.editable and number in audit.counts
     ]
     return found
+
+
+def debug_code(audit: Audit) -> list[dict[str, t.Any]]:
+    """Each line that debugging left, as data; ``compared`` says whether the wheel's own file was there to compare with."""
+    return [
+        {
+            "path": traced.file.path,
+            "package": traced.file.package,
+            "line": trace.line,
+            "kind": trace.kind,
+            "what": trace.what,
+            "compared": traced.compared or traced.file.state == states.EXTRA,
+        }
+        for traced in audit.traced
+        for trace in traced.traces
+    ]
 
 
 def _file(file: states.File, audit: Audit) -> Finding:
@@ -68,17 +86,13 @@ def _unreadable(file: states.File, audit: Audit) -> str:
     return f"; it was not looked into: {fault}" if fault else ""
 
 
-def _lines(traced: Traced) -> list[tuple[int, str, str]]:
-    return [(trace.line, trace.kind, trace.what) for trace in traced.traces]
-
-
-def _debug_code(traced: Traced, line: tuple[int, str, str]) -> Finding:
-    number, kind, what = line
+def _debug_code(traced: Traced, trace: scan.Trace) -> Finding:
     # Without the wheel's file a line of its own cannot be told from one that was added.
     whose = ""
     if traced.file.state == states.MODIFIED and not traced.compared:
         whose = "; the wheel's own file is not at hand, so this line may be its own (option originals)"
-    return finding("SITE_DEBUG_CODE", f"{traced.file.path}:{number}", f"{kind.replace('_', ' ')}: {what}{whose}")
+    detail = f"{trace.kind.replace('_', ' ')}: {trace.what}{whose}"
+    return finding("SITE_DEBUG_CODE", f"{traced.file.path}:{trace.line}", detail)
 
 
 def _editable(one: t.Any) -> Finding:
@@ -86,8 +100,8 @@ def _editable(one: t.Any) -> Finding:
     return finding("SITE_EDITABLE", one.name, f"{os.path.basename(one.folder)} says that its code is in {where}")
 
 
-def _by_package(found: list[tuple[str, Finding]]) -> list[Finding]:
-    """At most ``NAMED`` findings of a kind for one package, and one that counts the others."""
+def _by_package(found: list[tuple[str, Finding]], listed: str) -> list[Finding]:
+    """At most ``NAMED`` findings of a kind for one package, and one that counts the others; ``listed`` is where all of them are returned."""
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
     for package, one in found:
         kinds.setdefault((one.id, one.severity, package), []).append(one)
@@ -95,7 +109,7 @@ def _by_package(found: list[tuple[str, Finding]]) -> list[Finding]:
     for (fault, severity, package), many in kinds.items():
         told += many[:NAMED]
         if len(many) > NAMED:
-            rest = f"{len(many) - NAMED} more; all are listed in files"
-            told.append(finding(fault, package or "no package", rest, severity))
+            rest = f"{len(many) - NAMED} more; all are listed in {listed}"
+            told.append(finding(fault, package or "others", rest, severity))
     order = list(catalogue.CATALOGUE)
     return sorted(told, key=lambda one: order.index(one.id))

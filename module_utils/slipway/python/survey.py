@@ -51,6 +51,7 @@ def look(params: dict[str, t.Any]) -> dict[str, t.Any]:
         "packages": [one for each in audits for one in audit.packages(each)],
         "totals": {state: totals[state] for state in (*states.STATES, states.UNREAD)},
         "files": [file.as_dict() for each in audits for file in each.files],
+        "debug_code": [one for each in audits for one in judgement.debug_code(each)],
         "bytecode": [
             {"path": each.shown(path), "fault": fault}
             for each in audits

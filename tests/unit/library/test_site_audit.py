@@ -124,6 +124,16 @@ def test_an_appended_dump_is_named_with_its_line(environment: Environment) -> No
     # The wheel's own pickle.dump is not blamed: uv's cache has the original.
     assert debug["detail"] == "tensor dump: torch.save(x, '/tmp/x.pt') writes data to disk, in /tmp/x.pt"
     assert "playbooks/patch.yml -e patch_state=restored" in debug["remedy"]
+    assert done["debug_code"] == [
+        {
+            "path": "slip_one.py",
+            "package": "slip-one",
+            "line": 13,
+            "kind": "tensor_dump",
+            "what": "torch.save(x, '/tmp/x.pt') writes data to disk, in /tmp/x.pt",
+            "compared": True,
+        }
+    ]
 
 
 def test_without_the_wheel_lines_of_its_own_may_be_among_them(environment: Environment, tmp_path: Path) -> None:
@@ -398,7 +408,7 @@ def test_more_files_than_can_be_named_are_counted(environment: Environment) -> N
     assert len(done["files"]) == 25
     assert len(done["findings"]) == 21
     assert (done["findings"][-1]["subject"], done["findings"][-1]["detail"]) == (
-        "no package",
+        "others",
         "5 more; all are listed in files",
     )
 
