@@ -95,6 +95,9 @@ def _look(params: dict[str, t.Any]) -> Situation:
     plan = environment.plan(locked, installed, same_lock, whole=present is None)
     # A note says that a run was killed; another lock is written down even where it means the same packages.
     note = build.read_note(venv)
+    kept = _constraints(params, locked)
+    # An environment that Slipway did not make has no record; its constraints say that it once was the lock's.
+    settled = bool(present and not note and ((record and same_lock) or not kept[0].differs))
     return Situation(
         venv,
         link,
@@ -106,8 +109,8 @@ def _look(params: dict[str, t.Any]) -> Situation:
         installed,
         plan,
         building=plan.build or bool(note) or not same_lock,
-        settled=bool(present and record and same_lock and not note),
-        constraints=tuple(_constraints(params, locked)),
+        settled=settled,
+        constraints=tuple(kept),
     )
 
 

@@ -171,6 +171,16 @@ def test_what_was_forced_is_found_and_put_right(guest: Guest, tool: str, force: 
     assert (again["rc"], again["changed"], again["findings"]) == (0, False, [])
 
 
+def test_an_environment_of_somebody_elses_making_is_kept_as_well(guest: Guest) -> None:
+    guest.shell(str(UV), "venv", "--python", sys.executable, str(guest.venv))
+    assert guest.uv("torch==2.9.1", "torchvision==0.24.1", "sgl_kernel", "numpy==2.4.2").returncode == 0
+    assert guest.run_role()["actions"] == ["constrain"]
+    assert guest.uv("--no-config", "-U", "torchvision").returncode == 0
+    assert [one["id"] for one in guest.run_role(check=True)["findings"]] == ["STACK_DRIFT"]
+    assert guest.run_role()["rc"] == 0
+    assert guest.versions("torch", "torchvision") == PAIR
+
+
 def test_a_package_that_was_taken_away_is_drift_as_well(guest: Guest) -> None:
     guest.run_role()
     guest.shell(str(UV), "pip", "uninstall", "--python", str(guest.venv), "triton")
