@@ -130,6 +130,13 @@ def test_a_complaint_is_expected_exactly_where_something_is_overridden(folder: P
     assert (stack / "expected-complaints.txt").exists() == (stack / "overrides.txt").exists()
 
 
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_its_patches_are_for_what_is_locked(root: Path, folder: Path) -> None:
+    for identity in read(folder)["patches"]:
+        patch = yaml.safe_load((root / "patches" / identity / "patch.yml").read_text())
+        assert locked(folder)[patch["package"]] in patch["versions"], identity
+
+
 @pytest.mark.parametrize("name", PINS)
 def test_its_figures_for_links_can_be_used(root: Path, name: str) -> None:
     reference = thresholds.read(read(root / "profiles" / name)["links"]["thresholds"])
