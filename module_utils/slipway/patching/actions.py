@@ -80,7 +80,8 @@ def _look(venv: Path, patches: list[manifest.Patch], params: dict[str, t.Any]) -
     except FileNotFoundError as error:
         raise SlipwayError(str(error), [finding("VENV_FOREIGN", str(venv), str(error))]) from None
     place = Place(site, record.folder(venv, Path(params["record_directory"])))
-    versions = {name: found[0] for name, found in tree.installed(site).items() if len(found) == 1}
+    installed = tree.installed(site)
+    versions = {name: found[0] for name, found in installed.items() if len(found) == 1}
     known = record.read(place.where)
     wanted = {normalise(name) for name in params["packages"]} | {patch.package for patch in patches}
     if params["exclusive"]:
@@ -99,7 +100,14 @@ def _look(venv: Path, patches: list[manifest.Patch], params: dict[str, t.Any]) -
     owned = {
         path for package in {*wanted, *(one.package for one in known.patches)} for path in tree.recorded(site, package)
     }
-    now = Situation(known, held, versions, frozenset(owned), lambda digest: record.original(place.where, digest))
+    now = Situation(
+        known,
+        held,
+        versions,
+        frozenset(installed) - frozenset(versions),
+        frozenset(owned),
+        lambda digest: record.original(place.where, digest),
+    )
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     if params["state"] == "applied":
         plan = decide.applied(now, patches, params["exclusive"], at)

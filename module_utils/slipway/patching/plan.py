@@ -19,13 +19,14 @@ if t.TYPE_CHECKING:
 class Situation:
     """What was found. ``held`` has every path that a declared or recorded patch touches.
 
-    ``versions`` has the version of each installed package; ``owned`` the paths that installed packages say are theirs;
-    ``original`` the content that a patch replaced, by its sha256.
+    ``versions`` has the version of each installed package, ``ambiguous`` those that are there in several; ``owned`` the paths that
+    installed packages say are theirs; ``original`` the content that a patch replaced, by its sha256.
     """
 
     record: Record
     held: Mapping[str, Held]
     versions: Mapping[str, str]
+    ambiguous: frozenset[str]
     owned: frozenset[str]
     original: Callable[[str], bytes | None]
 

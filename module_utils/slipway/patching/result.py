@@ -15,6 +15,8 @@ if t.TYPE_CHECKING:
     from .plan import Plan
     from .tree import Held
 
+SHOWN_BYTES = 2**20
+
 
 def of(
     venv: Path,
@@ -68,4 +70,9 @@ def _difference(venv: Path, path: str, before: bytes | None, after: bytes | None
 
 
 def _text(content: bytes | None) -> str:
-    return (content or b"").decode("utf-8", "replace")
+    """A content as it is shown; of one that nobody reads, only the hash."""
+    if content is None:
+        return ""
+    if b"\0" in content or len(content) > SHOWN_BYTES:
+        return f"{len(content)} bytes, sha256 {sha256(content)}\n"
+    return content.decode("utf-8", "replace")

@@ -96,15 +96,20 @@ def recover(place: Place, recovery: Recovery) -> Finding:
 def _prepare(site: Path, planned: Journal, writes: t.Sequence[Write]) -> None:
     """Write the new contents beside their places."""
     for folder in planned.folders:
-        os.mkdir(site / folder, 0o755)
-        above = (site / folder).parent.stat()
-        os.chown(site / folder, above.st_uid, above.st_gid)
+        os.mkdir(site / folder)
+        above, made = (site / folder).parent.stat(), (site / folder).stat()
+        if (above.st_uid, above.st_gid) != (made.st_uid, made.st_gid):
+            os.chown(site / folder, above.st_uid, above.st_gid)
+        os.chmod(site / folder, above.st_mode & 0o7777)  # whatever this process's umask is
     for step, write in zip(planned.steps, writes):
         if write.content is not None:
             with suppress(FileNotFoundError):  # left by a run whose journal is lost
                 os.unlink(site / step.temporary)
             _write(site / step.temporary, write.content, write)
     _sync_folders(site, planned.steps)
+    for write in writes:
+        if tree.read(site, write.path).content != write.before:
+            raise OSError(f"{write.path} was changed by somebody else meanwhile")
 
 
 def _commit(place: Place, planned: Journal) -> None:

@@ -15,7 +15,11 @@ def units(venv: Path, proc: Path = Path("/proc")) -> list[str]:
     programs = os.path.realpath(venv / "bin")
     found = set()
     for folder in proc.iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid() and _runs_from(folder, programs):
+        if (
+            folder.name.isdigit()
+            and int(folder.name) not in (os.getpid(), os.getppid())
+            and _runs_from(folder, programs)
+        ):
             found.add(_service(folder) or f"process {folder.name}")
     return sorted(found)
 

@@ -62,7 +62,7 @@ class Work:
     def _forgotten(self, one: Applied) -> bool:
         """Whether the record's entry is of another version than the installed one. What it had made and nobody else has, goes."""
         version = self.now.versions.get(one.package)
-        if version is not None and same_version(version, one.version):
+        if one.package in self.now.ambiguous or (version is not None and same_version(version, one.version)):
             return False
         left = [
             file.path
@@ -225,7 +225,7 @@ class Work:
 
     def _foreign(self, name: str, path: str) -> str:
         patch = next((one for one in self.declared if one.id == name), None)
-        others = self.done.ids.get(path, [])
+        others = [one.id for one in self.recorded if any(file.path == path for file in one.files) and one.id != name]
         if patch and others:
             below = ", ".join(others)
             return f"{path} is not what it was made from once {below} is in it; make it from what that leaves, or fold the two into one"

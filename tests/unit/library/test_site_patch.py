@@ -9,6 +9,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.slipway.patching import transaction
 from ansible.modules import site_patch
 from patched_environment import BARE, DOS, FILES, MAIN, OTHER, Environment, make_wheel, patch, sha256
 
@@ -264,6 +265,50 @@ def test_a_lost_record_and_a_lost_original(patching: Patching) -> None:
     assert (lost["rc"], found(lost)) == (1, [("PATCH_ORIGINAL_LOST", "fail")])
     assert patching(LIMIT, state="reverted")["rc"] == 0, "its diff leads back as well"
     assert patching.read("pkg/main.py") == MAIN
+
+
+def test_a_package_that_is_there_twice_keeps_its_record(patching: Patching) -> None:
+    patching(LIMIT)
+    twice = patching.environment.site / "pkg-0.9.dist-info"
+    twice.mkdir()
+    (twice / "METADATA").write_text("Metadata-Version: 2.1\nName: pkg\nVersion: 0.9\n")
+    assert found(patching(LIMIT)) == [("PATCH_PACKAGE_MISSING", "fail")]
+    assert patching(state="reverted", exclusive=True)["rc"] == 0
+    assert patching.read("pkg/main.py") == MAIN
+
+
+def test_the_lower_one_alone_does_not_go_while_the_upper_one_is_meant_to_stay(patching: Patching) -> None:
+    patching(LIMIT, MINIMUM)
+    refused = patching(MINIMUM, exclusive=True)
+    assert (refused["rc"], found(refused)) == (1, [("PATCH_FOREIGN", "fail")])
+    assert patching.read("pkg/main.py") == BEST
+
+
+def test_a_file_that_is_changed_while_it_is_patched_is_not_overwritten(
+    patching: Patching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = transaction._write
+
+    def meanwhile(path: Path, *rest: t.Any) -> None:
+        real(path, *rest)
+        if path.name == ".main.py.slipway":
+            patching.environment.write("pkg/main.py", b"mine\n")
+
+    monkeypatch.setattr(transaction, "_write", meanwhile)
+    refused = patching(MANY)
+    assert refused["rc"] == 1 and "pkg/main.py was changed by somebody else meanwhile" in refused["msg"]
+    assert patching.environment.files == {**FILES, "pkg/main.py": b"mine\n"}
+
+
+def test_a_new_folder_is_as_the_one_above_whatever_the_umask(patching: Patching) -> None:
+    before = os.umask(0o077)
+    try:
+        patching(MANY)
+    finally:
+        os.umask(before)
+    made = patching.environment.site / "pkg/extra"
+    assert stat.S_IMODE(made.stat().st_mode) == stat.S_IMODE(made.parent.stat().st_mode)
+    assert stat.S_IMODE((made / "new.py").stat().st_mode) == 0o644
 
 
 def test_a_missing_package_and_a_folder_that_is_no_environment(patching: Patching) -> None:
