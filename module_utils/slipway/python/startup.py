@@ -78,7 +78,7 @@ def of_unit(unit: str) -> dict[str, str]:
     told = dict(line.partition("=")[::2] for line in done.stdout.splitlines())
     if told.get("LoadState") != "loaded":
         raise FileNotFoundError(
-            f"systemd does not know it ({told.get('LoadState') or done.stderr.strip() or 'no answer'})"
+            f"systemd does not know it ({told.get('LoadState') or ' '.join(done.stderr.split()) or 'no answer'})"
         )
     try:
         raw = Path(f"/proc/{int(told.get('MainPID') or 0)}/environ").read_bytes()
