@@ -601,7 +601,7 @@ CATALOGUE: dict[str, Fault] = {
     "PATCH_INTERRUPTED": Fault(
         "info",
         "An earlier run was cut off while it changed files of the environment.",
-        "Nothing",
+        "Nothing is to be done",
     ),
     "PATCH_ORIGINAL_LOST": Fault(
         "fail",
@@ -972,7 +972,7 @@ CATALOGUE: dict[str, Fault] = {
     "PROOF_HOLDS": Fault(
         "ok",
         "It was proven, and what that rests on is as it was.",
-        "",
+        "Nothing is to be done.",
     ),
     "PROOF_FAILED": Fault(
         "fail",

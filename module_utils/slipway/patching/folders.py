@@ -6,10 +6,15 @@ from __future__ import annotations
 import typing as t
 from pathlib import Path
 
-from ansible.module_utils.common.yaml import HAS_YAML, yaml_load
-
 from ..errors import SlipwayError
 from ..findings import finding
+
+try:
+    import yaml
+except ImportError:
+    HAS_YAML = False
+else:
+    HAS_YAML = True
 
 
 def declared(patches: t.Iterable[t.Any]) -> list[dict[str, t.Any]]:
@@ -21,13 +26,13 @@ def _read(folder: Path) -> dict[str, t.Any]:
     if not HAS_YAML:
         raise _invalid(folder, "PyYAML is not installed here to read patch.yml; give the patch as data instead")
     try:
-        content = yaml_load((folder / "patch.yml").read_text(encoding="utf-8"))
+        content = yaml.safe_load((folder / "patch.yml").read_text(encoding="utf-8"))
         change = (folder / "change.diff").read_bytes()
     except OSError as error:
         raise _invalid(folder, f"it cannot be read: {error}") from None
     except ValueError as error:
         raise _invalid(folder, f"patch.yml is no UTF-8: {error}") from None
-    except Exception as error:  # PyYAML's own class is not known where it is not installed
+    except yaml.YAMLError as error:
         raise _invalid(folder, f"patch.yml is no YAML: {error}") from None
     if not isinstance(content, dict):
         raise _invalid(folder, "patch.yml is no dictionary")
