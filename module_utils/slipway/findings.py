@@ -970,7 +970,7 @@ CATALOGUE: dict[str, Fault] = {
     ),
     # --- Proofs ---
     "PROOF_HOLDS": Fault(
-        "ok",
+        "info",
         "It was proven, and what that rests on is as it was.",
         "Nothing is to be done.",
     ),

@@ -91,7 +91,9 @@ def judge(name: str, proof: Proof | None, rests_on: t.Mapping[str, t.Any], now: 
     if changed:
         return [finding("PROOF_STALE", name, f"{when}; {'; '.join(changed)}")]
     resting = f"{when}, resting on {', '.join(f'{key} {_shown(value)}' for key, value in plain(rests_on).items())}"
-    return [finding("PROOF_FAILED" if state(proof, rests_on) == FAILED else "PROOF_HOLDS", name, resting)]
+    if state(proof, rests_on) == FAILED:
+        return [finding("PROOF_FAILED", name, resting)]
+    return [finding("PROOF_HOLDS", name, resting, severity="ok")]
 
 
 def age(seconds: float) -> str:
