@@ -15,6 +15,7 @@ from ansible.module_utils.slipway.p2p.thresholds import Thresholds, read
 PLACES = {
     "a": Place(("pci0000:00", "0000:00:01.1", "a"), 0, 63.0),
     "b": Place(("pci0000:00", "0000:00:01.2", "b"), 0, 63.0),
+    "c": Place(("pci0000:00", "0000:00:01.3", "c"), 0, 63.0),
 }
 FAULT = {
     "kind": "zeros",
@@ -169,6 +170,15 @@ def test_a_link_that_stays_slow_under_load_explains_its_pairs() -> None:
     assert [(one.id, one.subject) for one in found] == [("P2P_LINK_SLOW", "a")]
     assert found[0].detail == "2.5 GT/s x16 with data on the way, 4.0 of 63.0 GB/s; measured between a -> b"
     assert judge.verdict(found) == "degraded"
+
+
+def test_a_pair_that_is_fast_clears_a_link_that_was_read_at_rest_beside_a_slow_one() -> None:
+    # A guest may see all links at rest. What is slow between a and b is a's: b is fast with c.
+    at_rest: dict[str, t.Any] = {"write_gbps": 3.4, "read_gbps": 3.4, "staged_gbps": 2.0, "bidirectional_gbps": 6.8}
+    at_rest |= {"links": {"a": [2.5, 16], "b": [2.5, 16]}}
+    rows = [row("a", "b", **at_rest), row("b", "a", **at_rest)]
+    rows += [row("b", "c", links={"b": [2.5, 16]}), row("c", "b", links={"b": [2.5, 16]})]
+    assert [(one.id, one.subject) for one in judged(*rows)] == [("P2P_LINK_SLOW", "a")]
 
 
 def test_a_figure_of_a_link_that_the_speed_disproves_is_not_believed() -> None:
