@@ -38,10 +38,10 @@ MOUNTS = {
     "dev/kmsg": ("dev/kmsg", "bind,create=file"),
     "hardware": ("etc/rig/hardware", "bind,create=dir"),
 }
-# What a guest sees of it: its node's, read-only. Not what only the node's stand-ins read, the firmware's variables, the log, or the
+# What a guest sees of it: its node's, read-only, except that its libcuda shows on the bus that links are at work. Not what only the node's stand-ins read, the firmware's variables, the log, or the
 # release of the kernel, which the guest's own uname contradicts.
 GUEST_MOUNTS = [
-    f"/{target} {target} none {options},ro 0 0"
+    f"/{target} {target} none {options}{'' if target == 'sys/bus/pci' else ',ro'} 0 0"
     for target, options in MOUNTS.values()
     if not target.startswith(("etc/", "dev/", "sys/firmware", "proc/sys/kernel/osrelease"))
 ]

@@ -112,7 +112,8 @@ def _device(folder: Path, identity: tuple[int, int, int], numa_node: int, port: 
         files["resource1_resize"] = f"{RESIZABLE:016x}"
     for name, text in files.items():
         (folder / name).write_text(text + "\n")
-        (folder / name).chmod(0o444)
+        # Written by libcuda, whoever runs it: a GPU that works has another speed.
+        (folder / name).chmod(0o666 if is_gpu and name == "current_link_speed" else 0o444)
     (folder / "driver_override").write_text("(null)\n")
     # Not even the first 64 bytes are shown to a guest, which a real one would see: there is no file that answers by who asks.
     (folder / "config").write_bytes(_config(vendor, device, class_code, port))

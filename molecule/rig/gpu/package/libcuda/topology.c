@@ -349,7 +349,7 @@ static void show_speed(CUdevice device, const char *speed)
 	snprintf(path, sizeof(path), ROOT "/sys/bus/pci/devices/%s/current_link_speed", gpus[device].address);
 	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	if (fd < 0)
-		return; /* a guest's view of its node's sysfs is read-only */
+		return; /* there is no such bus */
 	if (write(fd, speed, strlen(speed)) < 0)
 		perror(path);
 	close(fd);
