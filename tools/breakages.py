@@ -212,7 +212,7 @@ def look(entries: list[dict[str, t.Any]], variables: dict[str, t.Any], say: t.Ca
     said = " ".join(verify.sentences())
     for entry in entries:
         name = entry["verify"]
-        if name not in said or (name in known and not known[name]["remedy"]):
+        if not (known[name]["remedy"] if name in known else name in said):
             raise Failure(f"{entry['id']}: verify.yml does not name {name} with a remedy; it says: {said}")
 
 
