@@ -20,27 +20,18 @@ STAGE = ROOT / "build" / "ansible_collections" / "slipway" / "slipway"
 # Scenarios by the rig that they are on; rigs run side by side. The journey comes first on one: it deploys from nothing, and the
 # others then change, break and refuse on what it made; `repair` deploys before it breaks.
 SCENARIOS = {
-    "molecule": [
-        "deploy",
-        "check_mode",
-        "secrets",
-        "adoption",
-        "acceptance",
-        "preflight",
-        "proxmox",
-        "links",
-        "verify",
-        "patches",
-        "audit",
-    ],
-    "repair": ["repair", "places", "secure_boot", "driver_change"],
+    "molecule": ["deploy", "check_mode", "secrets", "acceptance", "preflight", "proxmox", "links", "patches", "audit"],
+    "repair": ["repair", "verify", "places", "secure_boot"],
 }
-# What takes longer than a run of CI should: two hosts with three guests, each role by itself, the driver from packages.
+# What takes longer than a run of CI should: two hosts with three guests, nodes that reboot, a guest that was there before, drivers that
+# change or come from packages, each role by itself.
 MORE_SCENARIOS = {
     "fleet": ["fleet"],
     "reboots": ["reboots"],
     "roles": [
         "deploy",
+        "adoption",
+        "driver_change",
         "pve_host",
         "model_store",
         "gpu_container",
