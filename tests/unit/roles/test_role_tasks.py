@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parts of roles, run by ansible-playbook on this machine: what they say, and that they ask nothing of a host that they need not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import typing as t
+from pathlib import Path
+
+import pytest
+
+PATHS = {
+    "ROLES_PATH": "roles",
+    "LIBRARY": "library",
+    "MODULE_UTILS": "module_utils",
+    "CALLBACK_PLUGINS": "callback_plugins",
+}
+VERSION = "580.105.08"
+ADDRESS = f"https://mirror.invalid/NVIDIA-Linux-x86_64-{VERSION}.run"
+
+
+class Part:
+    """Runs a task file of a role with these variables, which also take the place of those that the role works out."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder = folder
+        (folder / "ansible.cfg").touch()
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+            **{f"ANSIBLE_{name}": str(root / path) for name, path in PATHS.items()},
+            "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
+            "ANSIBLE_HOME": str(folder / "home"),
+            "ANSIBLE_REMOTE_TMP": str(folder / "remote"),
+            "ANSIBLE_STDOUT_CALLBACK": "slipway",
+            "HOME": str(folder),
+        }
+
+    def __call__(self, role: str, part: str, *options: str, **variables: t.Any) -> tuple[int, str]:
+        """Exit code and what was printed."""
+        task = {"name": "Part", "ansible.builtin.include_role": {"name": role, "tasks_from": part}}
+        play = {"name": "Play", "hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [task]}
+        (self.folder / "play.yml").write_text(json.dumps([play]))
+        given = {"ansible_python_interpreter": sys.executable, **variables}
+        program = str(Path(sys.executable).parent / "ansible-playbook")
+        done = subprocess.run(
+            [program, "-i", "localhost,", "play.yml", "-e", json.dumps(given), *options],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def part(tmp_path: Path, root: Path) -> Part:
+    return Part(tmp_path, root)
+
+
+def test_the_login_of_an_address_is_not_shown_where_its_version_is_another(part: Part) -> None:
+    code, said = part(
+        "pve_host",
+        "preflight_source",
+        pve_host_driver_version="595.58.03",
+        pve_host_driver_runfile=ADDRESS.replace("://", "://reader:hunter2@"),
+        __pve_host_change_driver=True,
+        __pve_host_install_driver=True,
+    )
+    assert code == 2
+    assert f"pve_host_driver_runfile is '{ADDRESS}'" in said.replace("\n", " ")
+    assert "hunter2" not in said
+
+
+def test_check_mode_does_not_copy_an_installer_that_it_has_not_fetched(part: Part) -> None:
+    code, said = part(
+        "slipway",
+        "runfile",
+        "--check",
+        slipway_runfile_path=ADDRESS,
+        slipway_runfile_options=[],
+        slipway_runfile_purpose="install the driver",
+    )
+    assert (code, "Would install the driver." in said) == (0, True), said
+
+
+def test_a_host_without_declared_parameters_may_boot_by_what_it_likes(part: Part) -> None:
+    code, said = part(
+        "pve_host",
+        "verify",
+        pve_host_driver_version=VERSION,
+        pve_host_result={"findings": [], "driver": {"kernel_version": VERSION}, "acs": {"redirect": False}},
+    )
+    assert (code, "See whether the kernel has its parameters" in said) == (0, False), said
