@@ -64,7 +64,7 @@ EXAMPLES = r"""
 RETURN = r"""
 state:
   description:
-    - C(holds); C(failed), what was measured was no good; C(stale), something that it rests on differs; C(absent).
+    - C(holds), also for a bad result that need not be good; C(failed), what was measured was no good; C(stale), something that it rests on differs; C(absent).
   returned: success
   type: str
 proven_at:

@@ -16,6 +16,7 @@ from .findings import Finding, finding
 
 FORMAT = 1
 BAD = ("fail", "unknown")
+GOOD = "ok"
 HOLDS, FAILED, STALE, ABSENT = "holds", "failed", "stale", "absent"
 Proof = t.Mapping[str, t.Any]
 # A value of what a proof rests on is shown up to here; the whole of it is in the file.
@@ -93,6 +94,9 @@ def judge(name: str, proof: Proof | None, rests_on: t.Mapping[str, t.Any], now: 
     resting = f"{when}, resting on {', '.join(f'{key} {_shown(value)}' for key, value in plain(rests_on).items())}"
     if state(proof, rests_on) == FAILED:
         return [finding("PROOF_FAILED", name, resting)]
+    verdict = proof["result"].get("verdict") or GOOD
+    if verdict != GOOD:  # it need not be good, and so is not measured anew; but it was not
+        return [finding("PROOF_FAILED", name, f"verdict {verdict}, which is let pass and not measured anew; {resting}", severity="warn")]
     return [finding("PROOF_HOLDS", name, resting, severity="ok")]
 
 

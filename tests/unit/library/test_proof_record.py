@@ -55,6 +55,17 @@ def test_what_is_not_required_only_warns(tmp_path: Path) -> None:
     assert {one["severity"] for one in run(tmp_path, required=False)["findings"]} == {"warn"}
 
 
+def test_a_bad_one_that_need_not_be_good_is_never_called_proven(tmp_path: Path) -> None:
+    run(tmp_path, required=False, result={"findings": [{**CORRUPT, "severity": "warn"}], "verdict": "corrupt"})
+    told = run(tmp_path, required=False)
+    assert told["state"] == "holds"  # so that it is not measured anew at each deploy
+    assert [(one["id"], one["severity"]) for one in told["findings"]] == [
+        ("PROOF_FAILED", "warn"),
+        ("P2P_CORRUPT", "warn"),
+    ]
+    assert told["findings"][0]["detail"].startswith("verdict corrupt, which is let pass and not measured anew; measured 0 seconds ago")
+
+
 def test_findings_of_a_stale_one_are_not_told(tmp_path: Path) -> None:
     run(tmp_path, result={"findings": [CORRUPT]})
     told = run(tmp_path, rests_on={"boot": "b2"})

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the report says of the links, as the role's expression has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "said"),
+    [
+        ("holds", "ok", "proven 2026-12-01"),
+        ("holds", "corrupt", "measured and found bad, which is let pass, 2026-12-01"),
+        ("failed", "corrupt", "measured and found bad 2026-12-01"),
+        ("stale", "ok", "no longer proven, measured 2026-12-01"),
+    ],
+)
+def test_only_what_was_good_is_called_proven(root: Path, state: str, verdict: str, said: str) -> None:
+    loader = DataLoader()
+    role = loader.load_from_file(str(root / "roles/report/vars/main.yml"), trusted_as_template=True)
+    links = {"state": state, "proven_at": "2026-12-01", "age": "3 hours", "rests_on": {"boot": "b1"}, "differences": []}
+    given = {"acceptance_result": {"links": {**links, "result": {"verdict": verdict}}}}
+    told = Templar(loader, variables={**role, **given}).template(trust_as_template("{{ __report_links }}"))
+    assert told.startswith(f"{said} (3 hours ago)")
