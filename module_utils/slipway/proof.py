@@ -96,7 +96,14 @@ def judge(name: str, proof: Proof | None, rests_on: t.Mapping[str, t.Any], now: 
         return [finding("PROOF_FAILED", name, resting)]
     verdict = proof["result"].get("verdict") or GOOD
     if verdict != GOOD:  # it need not be good, and so is not measured anew; but it was not
-        return [finding("PROOF_FAILED", name, f"verdict {verdict}, which is let pass and not measured anew; {resting}", severity="warn")]
+        return [
+            finding(
+                "PROOF_FAILED",
+                name,
+                f"verdict {verdict}, which is let pass and not measured anew; {resting}",
+                severity="warn",
+            )
+        ]
     return [finding("PROOF_HOLDS", name, resting, severity="ok")]
 
 

@@ -63,7 +63,9 @@ def test_a_bad_one_that_need_not_be_good_is_never_called_proven(tmp_path: Path) 
         ("PROOF_FAILED", "warn"),
         ("P2P_CORRUPT", "warn"),
     ]
-    assert told["findings"][0]["detail"].startswith("verdict corrupt, which is let pass and not measured anew; measured 0 seconds ago")
+    assert told["findings"][0]["detail"].startswith(
+        "verdict corrupt, which is let pass and not measured anew; measured 0 seconds ago"
+    )
 
 
 def test_findings_of_a_stale_one_are_not_told(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Guests of one node measure one after the other, those of several nodes at one time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+
+@pytest.mark.parametrize(
+    ("nodes", "at_once"), [(["n1"], 0), (["n1", "n2"], 0), (["n1", "n1"], 1), (["n1", "n2", "n1"], 1)]
+)
+def test_guests_that_share_a_node_do_not_measure_at_one_time(root: Path, nodes: list[str], at_once: int) -> None:
+    loader = DataLoader()
+    role = loader.load_from_file(str(root / "roles/acceptance/vars/main.yml"), trusted_as_template=True)
+    hosts = {f"guest{number}": {"gpu_container_node": node} for number, node in enumerate(nodes)}
+    given = {"hostvars": hosts, "ansible_play_hosts": list(hosts)}
+    templar = Templar(loader, variables={**role, **given})
+    assert int(templar.template(trust_as_template("{{ __acceptance_at_once }}"))) == at_once
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("links_measure.yml", "Links | Copy between the GPUs"),
+        ("all_reduce_measure.yml", "All-reduce | Reduce over all GPUs"),
+    ],
+)
+def test_both_measurements_keep_to_it(root: Path, file: str, name: str) -> None:
+    text = (root / "roles/acceptance/tasks" / file).read_text()
+    (measured,) = [task for block in yaml.safe_load(text) for task in block.get("block", []) if task["name"] == name]
+    assert measured["throttle"] == "{{ __acceptance_at_once }}"
