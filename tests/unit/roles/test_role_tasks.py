@@ -96,3 +96,19 @@ def test_a_host_without_declared_parameters_may_boot_by_what_it_likes(part: Part
         pve_host_result={"findings": [], "driver": {"kernel_version": VERSION}, "acs": {"redirect": False}},
     )
     assert (code, "See whether the kernel has its parameters" in said) == (0, False), said
+
+
+@pytest.mark.parametrize("given", ["0000:03:00.0", ["0000:C1:00.0"]])
+def test_a_gpu_is_named_alone_or_in_a_list(part: Part, given: t.Any) -> None:
+    assert part("pve_host", "preflight_gpus", **before(given))[0] == 0
+
+
+def test_an_address_without_quotes_which_yaml_has_made_a_number_is_told(part: Part) -> None:
+    code, said = part("pve_host", "preflight_gpus", **before(180.0))
+    assert (code, "each in quotes: YAML takes some for numbers." in said) == (2, True), said
+
+
+def before(named: t.Any) -> dict[str, t.Any]:
+    """What was read of a host with two GPUs, of which these are declared as its own."""
+    gpus = [{"bus_id": bus_id, "pci_driver": "nvidia", "machines": []} for bus_id in ("0000:03:00.0", "0000:c1:00.0")]
+    return {"pve_host_gpus": named, "__pve_host_before": {"gpus": gpus, "acs": {"redirect": False}}}
