@@ -26,3 +26,15 @@ def test_only_what_was_good_is_called_proven(root: Path, state: str, verdict: st
     given = {"acceptance_result": {"links": {**links, "result": {"verdict": verdict}}}}
     told = Templar(loader, variables={**role, **given}).template(trust_as_template("{{ __report_links }}"))
     assert told.startswith(f"{said} (3 hours ago)")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [("holds", "ok with NCCL"), ("stale", "No longer proven. It was ok with NCCL")]
+)
+def test_an_all_reduce_that_is_no_longer_proven_is_told_as_such(root: Path, state: str, said: str) -> None:
+    whole = (root / "roles/report/templates/report.md.j2").read_text()
+    part = whole[whole.index("## All-reduce") : whole.index("## Answers")]
+    result = {"verdict": "ok", "nccl_version": "2.27.3", "ranks": [], "results": []}
+    given = {"proof": {"all_reduce": {"state": state, "proven_at": "2026-12-01", "result": result}}}
+    told = Templar(DataLoader(), variables=given).template(trust_as_template(part))
+    assert f"\n{said} 2.27.3 over 0 GPUs, measured 2026-12-01.\n" in told
