@@ -98,6 +98,18 @@ def test_a_host_without_declared_parameters_may_boot_by_what_it_likes(part: Part
     assert (code, "See whether the kernel has its parameters" in said) == (0, False), said
 
 
+def test_a_node_that_starts_no_guests_is_told(part: Part) -> None:
+    systemctl = part.folder / "systemctl"
+    systemctl.write_text("#!/bin/sh\n[ \"$1\" != show ] || printf 'LoadState=loaded\\nActiveState=inactive\\n'\n")
+    systemctl.chmod(0o755)
+    part.environment["PATH"] = f"{part.folder}:{part.environment['PATH']}"
+    code, said = part("pve_host", "reboot_guests", pve_host_reboot_timeout_seconds=5)
+    assert (code, "pve-guests.service, by which Proxmox starts them, is inactive." in said.replace("\n", " ")) == (
+        2,
+        True,
+    ), said
+
+
 @pytest.mark.parametrize("given", ["0000:03:00.0", ["0000:C1:00.0"]])
 def test_a_gpu_is_named_alone_or_in_a_list(part: Part, given: t.Any) -> None:
     assert part("pve_host", "preflight_gpus", **before(given))[0] == 0
