@@ -122,5 +122,7 @@ def test_an_address_without_quotes_which_yaml_has_made_a_number_is_told(part: Pa
 
 def before(named: t.Any) -> dict[str, t.Any]:
     """What was read of a host with two GPUs, of which these are declared as its own."""
-    gpus = [{"bus_id": bus_id, "pci_driver": "nvidia", "machines": []} for bus_id in ("0000:03:00.0", "0000:c1:00.0")]
+    gpus: list[dict[str, t.Any]] = [
+        {"bus_id": bus_id, "pci_driver": "nvidia", "machines": []} for bus_id in ("0000:03:00.0", "0000:c1:00.0")
+    ]
     return {"pve_host_gpus": named, "__pve_host_before": {"gpus": gpus, "acs": {"redirect": False}}}
