@@ -49,7 +49,7 @@ def text(proofs: t.Mapping[str, Proof]) -> str:
 def save(path: Path, proofs: t.Mapping[str, Proof]) -> None:
     """Write it, whole or not at all. Raises ``OSError``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.replace(path, text(proofs))
+    files.replace(path, text(proofs), mode=0o600)
 
 
 def make(result: t.Mapping[str, t.Any], rests_on: t.Mapping[str, t.Any], now: float) -> dict[str, t.Any]:
