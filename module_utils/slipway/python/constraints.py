@@ -9,7 +9,9 @@ in that environment (pip.pypa.io, "Configuration", level Site). uv has no file o
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 import typing as t
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +23,10 @@ NAME = "constraints.txt"
 MARK = "# Written by Slipway"
 BEGIN = f"{MARK}: packages of the environment in use stay as its lock has them. Change the profile's requirements.in instead.\n"
 END = "# End of what Slipway wrote.\n"
+OWN = re.compile(rf"\A{re.escape(MARK)}\.\n\[install\]\nconstraint = .*\n")
 BLOCK = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-KEY = re.compile(r"^\s*constraint-dependencies\s*=", re.MULTILINE)
+# TOML lets a key stand in quotes as well.
+KEY = re.compile(r"""^\s*(["']?)constraint-dependencies\1\s*=""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,13 @@ def of_environment(venv: Path, locked: dict[str, str]) -> list[File]:
     settings = venv / "pip.conf"
     before = _read(settings)
     conf = f"{MARK}.\n[install]\nconstraint = {venv / NAME}\n"
-    foreign = bool(before) and not before.startswith(MARK)
-    return [File(venv / NAME, _read(venv / NAME), text), File(settings, before, before if foreign else conf, foreign)]
+    # What somebody wrote below Slipway's part, such as an index of his own, is his.
+    others = OWN.sub("", before)
+    foreign = bool(others) and others == before
+    return [
+        File(venv / NAME, _read(venv / NAME), text),
+        File(settings, before, before if foreign else conf + others, foreign),
+    ]
 
 
 def of_machine(path: Path, locked: dict[str, str]) -> File:
@@ -64,11 +73,16 @@ def of_machine(path: Path, locked: dict[str, str]) -> File:
 
 
 def write(wanted: t.Iterable[File]) -> None:
-    """Write those that differ. Raises ``OSError``."""
+    """Write those that differ, where links lead, with the mode and owner that they have. Raises ``OSError``."""
     for one in wanted:
         if one.differs:
-            one.path.parent.mkdir(parents=True, exist_ok=True)
-            files.replace(one.path, one.after)
+            path = Path(os.path.realpath(one.path))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # The rest of uv.toml is its owner's, and an index's login in it for nobody else's eyes.
+            facts = path.stat() if path.exists() else None
+            files.replace(path, one.after, stat.S_IMODE(facts.st_mode) if facts else 0o644)
+            if facts and facts.st_uid != os.geteuid():
+                os.chown(path, facts.st_uid, facts.st_gid)
 
 
 def _pins(locked: dict[str, str]) -> list[str]:

@@ -59,3 +59,42 @@ def test_pips_own_file_of_somebody_else_stays(tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text("[global]\ntimeout = 60\n")
     [mine, theirs] = constraints.of_environment(tmp_path, LOCKED)
     assert (mine.differs, theirs.differs, theirs.foreign) == (True, False, True)
+
+
+def test_what_was_added_to_pips_file_stays(tmp_path: Path) -> None:
+    constraints.write(constraints.of_environment(tmp_path, LOCKED))
+    settings = tmp_path / "pip.conf"
+    added = "\n[global]\nindex-url = file:///srv/mine\n"
+    settings.write_text(settings.read_text() + added)
+    files = constraints.of_environment(tmp_path, {"torch": "2.9.1"})
+    assert [one.foreign for one in files] == [False, False]
+    constraints.write(files)
+    assert settings.read_text().endswith(added)
+    moved = settings.read_text().replace(str(tmp_path), "/elsewhere")
+    settings.write_text(moved)
+    constraints.write(constraints.of_environment(tmp_path, LOCKED))
+    assert settings.read_text() == moved.replace("/elsewhere", str(tmp_path))
+
+
+def test_what_was_made_of_pips_file_stays(tmp_path: Path) -> None:
+    theirs = f"{constraints.MARK}.\n[install]\nno-cache-dir = true\nconstraint = /mine.txt\n"
+    (tmp_path / "pip.conf").write_text(theirs)
+    file = constraints.of_environment(tmp_path, LOCKED)[1]
+    assert (file.differs, file.foreign) == (False, True)
+
+
+def test_a_login_in_uvs_file_stays_hidden_and_a_link_a_link(tmp_path: Path) -> None:
+    own, path = tmp_path / "own.toml", tmp_path / "uv.toml"
+    own.write_text('index-url = "file:///srv/mine"\n')
+    own.chmod(0o600)
+    path.symlink_to(own)
+    constraints.write([constraints.of_machine(path, LOCKED)])
+    assert path.is_symlink()
+    assert own.stat().st_mode & 0o777 == 0o600
+    assert "torch==2.9.1" in own.read_text()
+
+
+def test_a_key_in_quotes_is_the_same_key(tmp_path: Path) -> None:
+    path = tmp_path / "uv.toml"
+    path.write_text('"constraint-dependencies" = ["torch<3"]\n')
+    assert constraints.of_machine(path, LOCKED).foreign
