@@ -221,7 +221,7 @@ def _scan(audit: Audit, owned: ownership.Owners, options: Options) -> None:
         ]
         original = where.find(file.path, owners) if owners else None
         try:
-            traces = scan.scan(text, original.decode("utf-8", "replace") if original is not None else None)
+            traces = scan.scan(text, original.decode("utf-8-sig", "replace") if original is not None else None)
             audit.traced.append(Traced(file, traces, original is not None))
         except (SyntaxError, ValueError) as error:
             audit.traced.append(Traced(file, [], original is not None, f"it is no Python that can be read: {error}"))
@@ -237,7 +237,7 @@ def _python(path: str) -> str | None:
     first = content.partition(b"\n")[0]
     if not path.endswith((".py", ".pyw")) and not (first.startswith(b"#!") and b"python" in first):
         return None
-    return content.decode("utf-8", "replace")
+    return content.decode("utf-8-sig", "replace")
 
 
 def packages(audit: Audit) -> list[dict[str, t.Any]]:

@@ -49,7 +49,8 @@ def _elsewhere(
         if not one.source or one.name not in locked or one.editable:
             continue
         archive = one.source.get("archive_info") or {}
-        told = [f"{algorithm}:{digest}" for algorithm, digest in (archive.get("hashes") or {}).items()]
+        hashes_told = archive.get("hashes")
+        told = [f"{name}:{digest}" for name, digest in hashes_told.items()] if isinstance(hashes_told, dict) else []
         told += [str(archive["hash"]).replace("=", ":")] if archive.get("hash") else []
         if any((normalise(one.name), digest) in hashes for digest in told):
             continue

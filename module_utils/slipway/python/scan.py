@@ -88,7 +88,7 @@ def _find(source: str) -> _Finder:
             tree = ast.parse(source)
             finder = _Finder(names.aliases(tree))
             finder.visit(tree)
-        except RecursionError:
+        except (RecursionError, MemoryError):  # MemoryError is what CPython's parser says of its own stack
             raise ValueError("it is nested too deeply") from None
     return finder
 

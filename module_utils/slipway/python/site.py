@@ -129,7 +129,10 @@ def _source(folder: Path) -> dict[str, t.Any]:
         told = json.loads((folder / "direct_url.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    if not isinstance(told, dict):
+        return {}
+    # Anybody can write it: what is no table tells nothing (packaging.python.org, "Direct URL Data Structure").
+    return {key: value for key, value in told.items() if isinstance(value, dict) or not key.endswith("_info")}
 
 
 def _claims(folder: Path, name: str) -> tuple[str, ...]:

@@ -425,3 +425,26 @@ def test_says_what_is_wrong(environment: Environment, arguments: dict[str, t.Any
     failed = environment(**arguments)
     assert failed["rc"] == 1
     assert part in failed["msg"]
+
+
+def test_metadata_that_is_torn_or_odd_is_told_and_ends_nothing(environment: Environment) -> None:
+    record = next(environment.site.glob("slip_one-*.dist-info/RECORD"))
+    record.write_bytes(bytes(record.stat().st_size))
+    odd = next(environment.site.glob("slip_two-*.dist-info")) / "direct_url.json"
+    odd.write_text('{"dir_info": [], "archive_info": {"hashes": ["x"]}}')
+    found = environment.found(lock=str(environment.lock))
+    assert ("SITE_UNRECORDED", "slip-one") in found
+    assert ("LOCK_DRIFT", "slip-two") in found
+
+
+@pytest.mark.parametrize("start", ["\ufeff", "# -*- coding: latin-1 -*-\n"])
+def test_however_a_file_begins_it_is_read(environment: Environment, start: str) -> None:
+    (environment.site / "added.py").write_text(f"{start}breakpoint()\n")
+    line = start.count("\n") + 1
+    assert ("SITE_DEBUG_CODE", f"added.py:{line}") in environment.found()
+
+
+def test_what_no_parser_takes_is_told(environment: Environment) -> None:
+    (environment.site / "added.py").write_text("-" * 100_000 + "1\n")
+    [told] = [one for one in environment()["findings"] if one["subject"] == "added.py"]
+    assert "it was not looked into" in told["detail"]

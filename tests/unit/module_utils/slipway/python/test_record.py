@@ -26,6 +26,7 @@ HELLO_ENCODED = "sha256=LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ"
         # What nobody can check is no hash.
         ("a.py,sha256=!!,5\n", [Entry("a.py", "", "", 5)]),
         ("a.py,crc7=LPJN,5\n", [Entry("a.py", "", "", 5)]),
+        ("a.py,shake_128=LPJN,5\n", [Entry("a.py", "", "", 5)]),
         (f"a.py,{HELLO_ENCODED},x\n", [Entry("a.py", "sha256", HELLO, None)]),
     ],
 )
@@ -36,3 +37,9 @@ def test_reads(text: str, entries: list[Entry]) -> None:
 def test_refuses_what_is_no_table() -> None:
     with pytest.raises(ValueError, match="it is no table of files"):
         record.parse("a" * 200_000)
+
+
+@pytest.mark.parametrize("torn", ["\0" * 300, "a.py,,\nb\0.py,,\n"])
+def test_refuses_what_the_power_left_of_one(torn: str) -> None:
+    with pytest.raises(ValueError, match="zero bytes"):
+        record.parse(torn)
