@@ -23,10 +23,15 @@ def aliases(tree: ast.Module) -> dict[str, str]:
             for alias in node.names:
                 found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            name = dotted(node.value, found)
-            if "." in name.strip(".") and name.partition(".")[0] and _bound(node.value, found):
-                found.setdefault(node.targets[0].id, name)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value:
+            target, value = node.target, node.value
+        else:
+            continue
+        name = dotted(value, found)
+        if isinstance(target, ast.Name) and "." in name.strip(".") and name[0] != "." and _bound(value, found):
+            found.setdefault(target.id, name)
     return found
 
 

@@ -175,6 +175,10 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         self._called(node, node.func)
+        for given in node.args:  # functools.partial(torch.save, x), map(torch.save, ...), register_hook(pdb.set_trace)
+            name = self._name(given) if isinstance(given, (ast.Attribute, ast.Name)) else ""
+            if "." in name and (kind := traces.CALLS.get(name)):
+                self._hit(node, kind)
         self.generic_visit(node)
 
     def _called(self, node: ast.expr, func: ast.expr) -> None:
@@ -201,7 +205,7 @@ class _Finder(ast.NodeVisitor):
 
 def _kind_of(name: str) -> str:
     """What a call of this name is, by the longest part of it that is known; empty for an ordinary call."""
-    parts = name.split(".")
+    parts = name.removeprefix("builtins.").split(".")
     for count in range(len(parts), 0, -1):
         kind = traces.CALLS.get(".".join(parts[:count]))
         if kind and parts[0]:
