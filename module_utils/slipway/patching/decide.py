@@ -54,7 +54,8 @@ def _undo(work: Work, leaving: Sequence[Applied], allowed: set[str] | None) -> N
     going = work.with_covering(leaving)
     kept = [one for one in going if allowed is not None and one.id not in allowed and one not in leaving]
     for one in kept:
-        under = next(other for other in leaving if shared(one, other))
+        # It may lie on one that lies on one that leaves.
+        under = next(other for other in [*leaving, *going] if other is not one and shared(one, other))
         work.refuse("PATCH_COVERED", under.id, f"{one.id} lies on it, in {', '.join(sorted(shared(one, under)))}")
     for one in [] if kept else going:
         work.undo(one)

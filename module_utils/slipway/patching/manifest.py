@@ -70,7 +70,17 @@ def read_all(declared: t.Iterable[dict[str, t.Any]]) -> list[Patch]:
         if any(patch.id == other.id for other in patches):
             raise _invalid(patch.id, "it is declared twice")
         patches.append(patch)
+        _check_folders(patch, {file.path for other in patches for file in other.files})
     return patches
+
+
+def _check_folders(patch: Patch, touched: set[str]) -> None:
+    """No path can be a file and the folder of another; found between two renames, neither state could be had any more."""
+    for path in sorted(touched):
+        parts = path.split("/")
+        above = {"/".join(parts[:count]) for count in range(1, len(parts))} & touched
+        if above:
+            raise _invalid(patch.id, f"{above.pop()} is a file, and {path} lies in it")
 
 
 def read(declared: dict[str, t.Any]) -> Patch:

@@ -284,6 +284,15 @@ def test_the_lower_one_alone_does_not_go_while_the_upper_one_is_meant_to_stay(pa
     assert patching.read("pkg/main.py") == BEST
 
 
+def test_what_lies_on_what_lies_on_it_keeps_it_there_too(patching: Patching) -> None:
+    both = patch("both", {"pkg/main.py": (BETTER, BEST), "pkg/new.py": (None, NEW)})
+    top = patch("top", {"pkg/new.py": (NEW, NEW + b"\n")})
+    patching(LIMIT, both, top)
+    refused = patching(LIMIT, state="reverted")
+    assert found(refused) == [("PATCH_COVERED", "fail"), ("PATCH_COVERED", "fail")]
+    assert patching.read("pkg/main.py") == BEST
+
+
 def test_a_file_that_is_changed_while_it_is_patched_is_not_overwritten(
     patching: Patching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -492,6 +501,15 @@ def test_a_patch_that_is_not_sound_is_refused(patching: Patching, change: dict[s
     assert (refused["rc"], found(refused)) == (1, [("PATCH_INVALID", "fail")])
     assert words in refused["msg"]
     assert patching.environment.files == FILES
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(patching: Patching) -> None:
+    before = patching.environment.files
+    inside = patch("inside", {"pkg/new": (None, NEW), "pkg/new/more.py": (None, NEW)})
+    assert found(patching(inside)) == [("PATCH_INVALID", "fail")]
+    one, other = (patch(name, {path: (None, NEW)}) for name, path in (("one", "pkg/new/more.py"), ("other", "pkg/new")))
+    assert found(patching(one, other)) == [("PATCH_INVALID", "fail")]
+    assert patching.environment.files == before
 
 
 def test_a_hash_that_the_diff_does_not_lead_to_is_refused(patching: Patching) -> None:
