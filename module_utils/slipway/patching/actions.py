@@ -13,6 +13,7 @@ from ..findings import Finding, finding
 from ..python.lock import normalise
 from ..python.wheel import alone
 from . import decide, folders, journal, manifest, record, result, transaction, tree, users, wheels
+from .manifest import ABSENT
 from .plan import Brought, Plan, Situation
 from .transaction import Place, Write
 
@@ -86,11 +87,11 @@ def _look(venv: Path, patches: list[manifest.Patch], params: dict[str, t.Any]) -
     wanted = {normalise(name) for name in params["packages"]} | {patch.package for patch in patches}
     if params["exclusive"]:
         wanted |= {one.package for one in known.patches}
-    recovery = _recovery(place, versions, wanted if params["state"] == "restored" else set())
+    touched = {one.path for patch in patches for one in patch.files}
+    touched |= {file.path for one in known.patches for file in one.files}
+    recovery = _recovery(place, versions, wanted if params["state"] == "restored" else set(), touched)
     brought = _from_wheels(params, wanted, versions, site)
-    paths = {one.path for patch in patches for one in patch.files} | set(brought.differing)
-    paths |= {file.path for one in known.patches for file in one.files}
-    held = {path: _held(site, path) for path in sorted(paths)}
+    held = {path: _held(site, path) for path in sorted(touched | set(brought.differing))}
     if recovery and recovery.way != "discard":
         # As it will be when that change is completed or undone, which this run does first.
         for path, content in recovery.contents.items():
@@ -118,12 +119,22 @@ def _look(venv: Path, patches: list[manifest.Patch], params: dict[str, t.Any]) -
     return Look(place, now, recovery, plan)
 
 
-def _recovery(place: Place, versions: dict[str, str], restoring: set[str]) -> journal.Recovery | None:
-    """What a change that was cut off needs. Where its packages are restored anyhow, what is left of it is only taken away."""
+def _recovery(
+    place: Place, versions: dict[str, str], restoring: set[str], paths: t.Iterable[str]
+) -> journal.Recovery | None:
+    """What a change that was cut off needs. Where its packages are restored anyhow, what is left of it is only taken away.
+
+    ``paths`` are those that patches touch, where a journal that is torn does not say which it was about.
+    """
     try:
         return journal.look(place.where, place.site, versions)
     except SlipwayError:
-        cut_off = journal.read(place.where)
+        try:
+            cut_off = journal.read(place.where)
+        except SlipwayError:
+            # What it was about is not known. What it left is found by hash, and is what restoring is for.
+            waiting = tuple(journal.Step(path, ABSENT, ABSENT, transaction.waiting(path)) for path in paths)
+            cut_off = journal.Journal("preparing", {}, waiting, (), "")
         if cut_off and restoring and set(cut_off.versions) <= restoring:
             return journal.Recovery(cut_off, "discard", {})
         raise

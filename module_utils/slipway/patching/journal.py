@@ -62,12 +62,12 @@ def read(where: Path) -> Journal | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         steps = tuple(Step(**step) for step in content["steps"])
-        return Journal(content["phase"], content["versions"], steps, tuple(content["folders"]), content["record"])
+        return Journal(content["phase"], dict(content["versions"]), steps, tuple(content["folders"]), content["record"])
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError):
-        cause = f"{path} is no journal of Slipway's; if nobody needs it, remove it"
-        raise SlipwayError(cause, [finding("PATCH_INTERRUPTED", str(path), cause, severity="fail")]) from None
+        cause = f"a change was cut off, and {path} does not say any more which"
+        raise SlipwayError(cause, [finding("PATCH_MIXED", str(path), cause)]) from None
 
 
 def look(where: Path, site: Path, versions: t.Mapping[str, str]) -> Recovery | None:

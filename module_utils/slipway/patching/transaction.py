@@ -195,10 +195,13 @@ def _remove_empty(site: Path, folder: Path) -> None:
 
 
 def _step(write: Write) -> Step:
-    folder, _slash, name = write.path.rpartition("/")
-    # The name is the same each time, so that what a killed run left is overwritten and never forgotten.
-    temporary = f"{folder}/.{name}.slipway" if folder else f".{name}.slipway"
-    return Step(write.path, sha256(write.before), sha256(write.content), temporary)
+    return Step(write.path, sha256(write.before), sha256(write.content), waiting(write.path))
+
+
+def waiting(path: str) -> str:
+    """Where the new content of a file waits: the same each time, so that what a killed run left is overwritten and never forgotten."""
+    folder, _slash, name = path.rpartition("/")
+    return f"{folder}/.{name}.slipway" if folder else f".{name}.slipway"
 
 
 def _missing_folders(site: Path, writes: t.Sequence[Write]) -> list[str]:

@@ -196,6 +196,18 @@ def test_a_file_that_somebody_changed_meanwhile_stops_it_and_restored_goes_on(in
     assert (interrupted.environment.files, interrupted.litter) == (FILES, [])
 
 
+@pytest.mark.parametrize(
+    "torn", ["", '{"phase": "committing"', '{"phase": 1, "versions": [1], "steps": [], "folders": 1}']
+)
+def test_a_journal_that_is_torn_stops_it_and_restored_goes_on(interrupted: Interrupted, torn: str) -> None:
+    cut_off_while_committing(interrupted)
+    next((interrupted.folder / "records").rglob("journal.json")).write_text(torn)
+    for state in ("applied", "reverted"):
+        assert "patch_state=restored" in interrupted.refusal(state)
+    interrupted.run("restored")
+    assert (interrupted.environment.files, interrupted.litter) == (FILES, [])
+
+
 def test_another_version_makes_it_void(interrupted: Interrupted) -> None:
     cut_off_while_committing(interrupted)
     newer = {**FILES, "pkg/main.py": b"newer\n", "pkg/bare.txt": b"newer"}
