@@ -27,14 +27,19 @@ class Play:
         self.lock = folder / "catalog/tiny/stack/requirements.lock"
         self.lock.parent.mkdir(parents=True)
         self.lock.write_text(make_wheel(folder, "slip_one", "1.0", ""))
+        self.venv = folder / f"envs/tiny-{hashlib.sha256(self.lock.read_bytes()).hexdigest()[:12]}"
+        self.profile(engine="llamacpp", cudnn_minimum="9.15")  # which asks nothing of it
+
+    def profile(self, engine: str, **stack: t.Any) -> None:
         profile = {
+            "engine": engine,
             "python": [f"/nonexistent/python{VERSION}"],
             "packages": None,
             "build_tools": None,
-            "stack": {"lock": "stack/requirements.lock", "imports": []},
+            "stack": {"lock": "stack/requirements.lock", "imports": [], **stack},
             "patches": None,
         }
-        (folder / "catalog/tiny/profile.yml").write_text(yaml.safe_dump(profile))
+        (self.folder / "catalog/tiny/profile.yml").write_text(yaml.safe_dump(profile))
 
     def __call__(
         self, *tasks: dict[str, t.Any], check: bool = False, **more: t.Any
@@ -80,19 +85,40 @@ def role(name: str, tasks_from: str) -> dict[str, t.Any]:
     return {"ansible.builtin.import_role": {"name": name, "tasks_from": tasks_from}}
 
 
-def test_an_interpreter_that_uv_installed_is_found_again_by_verify(play: Play, tmp_path: Path) -> None:
+@pytest.fixture
+def built(play: Play, tmp_path: Path) -> Play:
+    """Its environment as a run has left it."""
     installed = tmp_path / f"python/cpython-{VERSION}.0-linux/bin/python{VERSION}"
     installed.parent.mkdir(parents=True)
     installed.symlink_to(sys.executable)
-    venv = tmp_path / f"envs/tiny-{hashlib.sha256(play.lock.read_bytes()).hexdigest()[:12]}"
-    subprocess.run([Path(sys.executable).parent / "uv", "venv", "-q", "--python", sys.executable, venv], check=True)
+    subprocess.run(
+        [Path(sys.executable).parent / "uv", "venv", "-q", "--python", sys.executable, play.venv], check=True
+    )
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        wheel.extractall(next(venv.glob("lib/python*/site-packages")))
-    (venv / "slipway.lock").write_text(play.lock.read_text())
-    (tmp_path / "envs/current").symlink_to(venv)
-    (venv / "constraints.txt").write_text("# Written by Slipway.\nslip-one==1.0\n")
-    done = play(role("inference_stack", "verify"))
+        wheel.extractall(next(play.venv.glob("lib/python*/site-packages")))
+    (play.venv / "slipway.lock").write_text(play.lock.read_text())
+    (play.venv / "constraints.txt").write_text("# Written by Slipway.\nslip-one==1.0\n")
+    (tmp_path / "envs/current").symlink_to(play.venv)
+    return play
+
+
+def test_an_interpreter_that_uv_installed_is_found_again_by_verify(built: Play) -> None:
+    done = built(role("inference_stack", "verify"))
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("stack", "told"),
+    [
+        ({"accepted": None, "cudnn_minimum": None}, ""),
+        ({"cudnn_minimum": "9.15"}, "no cuDNN is installed, and 9.15 is the least"),
+    ],
+)
+def test_compiled_libraries_are_proven_by_verify(built: Play, stack: dict[str, t.Any], told: str) -> None:
+    built.profile("sglang", **stack)
+    done = built(role("inference_stack", "verify"))
+    assert done.returncode == (2 if told else 0), done.stdout
+    assert told in done.stdout
 
 
 def test_check_mode_patches_nothing_where_even_the_interpreter_is_yet_to_come(play: Play) -> None:
