@@ -44,7 +44,7 @@ def look(params: dict[str, t.Any]) -> dict[str, t.Any]:
     found += _variables(params, audits)
     found += _settings(venv)
     totals = sum((Counter(each.counts[number]) for each in audits for number in each.counts), Counter())
-    return {
+    told = {
         "changed": False,
         "venv": str(venv.resolve()),
         "site_packages": [each.folder for each in audits],
@@ -60,6 +60,18 @@ def look(params: dict[str, t.Any]) -> dict[str, t.Any]:
         "startup": [{**hook.as_dict(), "path": each.shown(hook.path)} for each in audits for hook in each.hooks],
         "findings": [one.as_dict() for one in found],
     }
+    return t.cast("dict[str, t.Any]", _shown(told))
+
+
+def _shown(told: t.Any) -> t.Any:
+    """The same with each byte of a file's name that is no UTF-8 written out: Ansible takes a result with one for none."""
+    if isinstance(told, dict):
+        return {_shown(key): _shown(value) for key, value in told.items()}
+    if isinstance(told, (list, tuple)):
+        return [_shown(one) for one in told]
+    if isinstance(told, str) and not told.isascii():
+        return told.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return told
 
 
 def _declared(params: dict[str, t.Any]) -> tuple[list[manifest.Patch], set[str]] | None:

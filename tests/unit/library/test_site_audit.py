@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import py_compile
 import shutil
@@ -448,3 +449,11 @@ def test_what_no_parser_takes_is_told(environment: Environment) -> None:
     (environment.site / "added.py").write_text("-" * 100_000 + "1\n")
     [told] = [one for one in environment()["findings"] if one["subject"] == "added.py"]
     assert "it was not looked into" in told["detail"]
+
+
+def test_a_name_that_is_no_utf_8_is_written_out(environment: Environment) -> None:
+    Path(os.fsdecode(os.fsencode(environment.site) + b"/caf\xe9.py")).write_text("breakpoint()\n")
+    result = environment()
+    json.dumps(result, ensure_ascii=False).encode()
+    assert [one["path"] for one in result["files"]] == ["caf\\xe9.py"]
+    assert ("SITE_DEBUG_CODE", "caf\\xe9.py:1") in environment.found()
