@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from evaluate import evaluate
 
 
 @pytest.mark.parametrize(
@@ -24,4 +23,4 @@ def test_it_is_the_inventorys_own_or_all_nodes(root: Path, inventory: dict[str, 
         "hostvars": {"node1": inventory},
         "groups": {"pve_nodes": ["node1", "node2"]},
     }
-    assert Templar(DataLoader(), variables=given).template(trust_as_template(told)) == fleet
+    assert evaluate(told, given) == fleet

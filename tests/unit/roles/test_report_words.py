@@ -6,8 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from evaluate import evaluate
 
 
 @pytest.mark.parametrize(
@@ -20,11 +19,9 @@ from ansible.template import Templar, trust_as_template
     ],
 )
 def test_only_what_was_good_is_called_proven(root: Path, state: str, verdict: str, said: str) -> None:
-    loader = DataLoader()
-    role = loader.load_from_file(str(root / "roles/report/vars/main.yml"), trusted_as_template=True)
     links = {"state": state, "proven_at": "2026-12-01", "age": "3 hours", "rests_on": {"boot": "b1"}, "differences": []}
     given = {"acceptance_result": {"links": {**links, "result": {"verdict": verdict}}}}
-    told = Templar(loader, variables={**role, **given}).template(trust_as_template("{{ __report_links }}"))
+    told = evaluate("{{ __report_links }}", given, root / "roles/report")
     assert told.startswith(f"{said} (3 hours ago)")
 
 
@@ -36,5 +33,5 @@ def test_an_all_reduce_that_is_no_longer_proven_is_told_as_such(root: Path, stat
     part = whole[whole.index("## All-reduce") : whole.index("## Answers")]
     result = {"verdict": "ok", "nccl_version": "2.27.3", "ranks": [], "results": []}
     given = {"proof": {"all_reduce": {"state": state, "proven_at": "2026-12-01", "result": result}}}
-    told = Templar(DataLoader(), variables=given).template(trust_as_template(part))
+    told = evaluate(part, given)
     assert f"\n{said} 2.27.3 over 0 GPUs, measured 2026-12-01.\n" in told
