@@ -36,6 +36,7 @@ done
 _WRITE = """
 set -e
 umask 077
+mkdir -p -m 0755 /var/lib/slipway # others keep things there too
 mkdir -p /var/lib/slipway/guests
 trap 'rm -f "$2.new.$$"' EXIT
 printf %s "$1" | base64 -d > "$2.new.$$"
