@@ -93,7 +93,7 @@ def judge(name: str, proof: Proof | None, rests_on: t.Mapping[str, t.Any], now: 
         return [finding("PROOF_STALE", name, f"{when}; {'; '.join(changed)}")]
     resting = f"{when}, resting on {', '.join(f'{key} {_shown(value)}' for key, value in plain(rests_on).items())}"
     if state(proof, rests_on) == FAILED:
-        return [finding("PROOF_FAILED", name, resting)]
+        return [finding("PROOF_FAILED", name, when)]
     verdict = proof["result"].get("verdict") or GOOD
     if verdict != GOOD:  # it need not be good, and so is not measured anew; but it was not
         return [
