@@ -23,9 +23,10 @@ SCENARIOS = {
     "molecule": ["deploy", "check_mode", "secrets", "acceptance", "preflight", "proxmox", "links", "patches", "audit"],
     "repair": ["repair", "verify", "places", "secure_boot"],
 }
-# What takes longer than a run of CI should: two hosts with three guests, nodes that reboot, a guest that was there before, drivers that
-# change or come from packages, each role by itself.
+# What takes longer than a run of CI should: the real stack of SGLang, two hosts with three guests, nodes that reboot, a guest that was
+# there before, drivers that change or come from packages, each role by itself.
 MORE_SCENARIOS = {
+    "sglang": ["sglang"],
     "fleet": ["fleet"],
     "reboots": ["reboots"],
     "roles": [
@@ -172,7 +173,7 @@ def more() -> Count:
 
 def _side_by_side(by_rig: dict[str, list[str]]) -> Count:
     count = Count()
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(max_workers=2) as pool:  # rigs share the cores
         for one in list(pool.map(_scenarios, by_rig, by_rig.values())):
             count.add(one)
     return count
