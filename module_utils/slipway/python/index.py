@@ -13,6 +13,7 @@ import ipaddress
 import re
 import socket
 import ssl
+import time
 import typing as t
 import urllib.error
 import urllib.parse
@@ -28,6 +29,8 @@ from .source import Source, with_login
 
 MOST_BYTES = 64 * 2**20
 ASKED_AT_ONCE = 8
+# Of an index that has answered: one request of hundreds that is lost on the way is no reason to refuse a deploy.
+PAUSES_SECONDS = (1.0, 4.0)
 NO_ROUTE = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 
 
@@ -42,7 +45,7 @@ def look(source: Source, requirements: list[Requirement], ca_content: str, timeo
     if found and found.id != "PACKAGE_UNAVAILABLE":
         return [found]  # the others would say the same
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        answers = list(pool.map(lambda one: _ask(reach, source, one, timeout_seconds), rest))
+        answers = list(pool.map(lambda one: _ask_again(reach, source, one, timeout_seconds), rest))
     return [one for one in [found, *answers] if one]
 
 
@@ -96,6 +99,18 @@ def _network(name: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
         return ipaddress.ip_network(name, strict=False) if "/" in name else None
     except ValueError:
         return None
+
+
+def _ask_again(
+    reach: urllib.request.OpenerDirector, source: Source, requirement: Requirement, timeout_seconds: int
+) -> Finding | None:
+    found = _ask(reach, source, requirement, timeout_seconds)
+    for pause in PAUSES_SECONDS:
+        if found is None or found.id == "PACKAGE_UNAVAILABLE":
+            break
+        time.sleep(pause)
+        found = _ask(reach, source, requirement, timeout_seconds)
+    return found
 
 
 def _ask(

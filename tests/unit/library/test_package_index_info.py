@@ -89,6 +89,24 @@ def test_an_index_that_refuses(serve: t.Any, run_module: Run, status: int, fault
     assert mirror.asked == ["/simple/slip-one/"], "the others would say the same"
 
 
+@pytest.mark.parametrize("failing", [2, 3])
+def test_one_answer_of_many_that_gets_lost(
+    serve: t.Any, run_module: Run, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    monkeypatch.setattr(index, "PAUSES_SECONDS", (0.0, 0.0))
+    whole = package_servers.index(PAGES)
+    serve(whole)
+
+    def answer(request: t.Any) -> tuple[int, bytes]:
+        lost = request.path == "/simple/slip-two/" and request.server.asked.count(request.path) <= failing
+        return (503, b"") if lost else whole.answer(request)
+
+    mirror = serve(package_servers.Listener(answer))
+    result = run_module(package_index_info, {"index": f"{mirror.address}/simple", "lock_content": LOCK})
+    assert mirror.asked.count("/simple/slip-two/") == 3
+    assert found(result) == ([] if failing == 2 else [("INDEX_UNREACHABLE", f"{mirror.address}/simple")])
+
+
 def test_an_index_that_nobody_serves(run_module: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
