@@ -2,6 +2,7 @@
 """Break what Slipway keeps true, by hand, on the rig; deploy; see what it said and did. docs/breakages.md is made of it.
 
     python tools/breakages.py run [BATCH...]   break, deploy and check; what came of it goes to build/breakages.json
+    python tools/breakages.py short            the batches that a run of CI has time for, and a deploy that must change nothing
     python tools/breakages.py page             write docs/breakages.md from that record
 
 molecule/repair/breakages.yml says what is broken and how it must come out. Several independent things are broken at once and
@@ -278,8 +279,8 @@ def result(entry: dict[str, t.Any], sentence: str) -> dict[str, t.Any]:
     }
 
 
-def run(names: list[str]) -> None:
-    """All batches, and then a deploy that must change nothing; or those that are named. Raises ``Failure``."""
+def run(names: list[str], to_the_end: bool) -> None:
+    """All batches, or those that are named; ``to_the_end``, then a deploy that must change nothing. Raises ``Failure``."""
 
     def say(text: str) -> None:
         print(f"[{time.monotonic() - started:4.0f} s] {text}", flush=True)
@@ -291,13 +292,13 @@ def run(names: list[str]) -> None:
     batches = load()
     for batch in (one for one in batches if not names or one["id"] in names):
         remember(batches, run_batch(rig, batch, say))
-    if names:
+    if not to_the_end:
         return
     last = Run({}, None)
     say(f"deployed once more in {last.seconds:.0f} s")
     if last.status or last.changed():
         raise Failure(f"the last deploy was to change nothing: {', '.join(last.changed()) or last.sentence()}")
-    if page() != (PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""):
+    if not names and page() != (PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""):
         # Told and no failure: each outcome was checked above, and words of other programs in a sentence may differ from run to run.
         say(f"{PAGE.relative_to(ROOT)} says something else than this run: make docs")
 
@@ -359,7 +360,9 @@ def _row(one: dict[str, t.Any]) -> str:
 def main(words: list[str]) -> int:
     try:
         if words[:1] == ["run"]:
-            run(words[1:])
+            run(words[1:], to_the_end=words == ["run"])
+        elif words == ["short"]:
+            run([batch["id"] for batch in load() if batch.get("short")], to_the_end=True)
         elif words == ["page"]:
             PAGE.write_text(page(), encoding="utf-8")
         else:

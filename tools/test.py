@@ -23,9 +23,10 @@ SCENARIOS = {
     "molecule": ["deploy", "check_mode", "secrets", "acceptance", "preflight", "proxmox", "links", "patches", "audit"],
     "repair": ["repair", "verify", "places", "secure_boot"],
 }
-# What takes longer than a run of CI should: the real stack of SGLang, two hosts with three guests, nodes that reboot, a guest that was
-# there before, drivers that change or come from packages, each role by itself.
+# What takes longer than a run of CI should: all that is broken by hand, the real stack of SGLang, two hosts with three guests, nodes that
+# reboot, a guest that was there before, drivers that change or come from packages, each role by itself.
 MORE_SCENARIOS = {
+    "repair": ["repair"],
     "sglang": ["sglang"],
     "fleet": ["fleet"],
     "reboots": ["reboots"],
@@ -167,19 +168,19 @@ def molecule() -> Count:
 def more() -> Count:
     """What a run of CI leaves out: tests over real wheels, which need a network, and further scenarios."""
     count = _pytest("tests/wheels", real_wheels=True)
-    count.add(_side_by_side(MORE_SCENARIOS))
+    count.add(_side_by_side(MORE_SCENARIOS, full="1"))
     return count
 
 
-def _side_by_side(by_rig: dict[str, list[str]]) -> Count:
+def _side_by_side(by_rig: dict[str, list[str]], full: str = "") -> Count:
     count = Count()
     with ThreadPoolExecutor(max_workers=2) as pool:  # rigs share the cores
-        for one in list(pool.map(_scenarios, by_rig, by_rig.values())):
+        for one in pool.map(lambda rig: _scenarios(rig, by_rig[rig], full), by_rig):
             count.add(one)
     return count
 
 
-def _scenarios(rig: str, names: list[str]) -> Count:
+def _scenarios(rig: str, names: list[str], full: str) -> Count:
     """One run of Molecule. A scenario that it does not tell of has failed."""
     selected = [word for name in names for word in ("--scenario-name", name)]
     status, output = run(
@@ -187,6 +188,7 @@ def _scenarios(rig: str, names: list[str]) -> Count:
         label=f"{rig} | ",
         ANSIBLE_FORCE_COLOR="0",
         SLIPWAY_RIG=rig,
+        SLIPWAY_FULL=full,
         MOLECULE_EPHEMERAL_DIRECTORY=str(ROOT / "build" / "molecule" / rig),
     )
     details = output[output.rfind("DETAILS") :]
