@@ -148,7 +148,8 @@ def unit() -> Count:
 
 def _pytest(folder: str, real_wheels: bool = False) -> Count:
     (ROOT / "build").mkdir(exist_ok=True)  # pytest makes its folder there, but not the one above it
-    command = [sys.executable, "-m", "pytest", "-q", folder]
+    # A file's tests stay together, since they share what is slow to make.
+    command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", "auto", "--dist", "loadfile", folder]
     status, output = run(command, SLIPWAY_WHEELS="1" if real_wheels else "")
     last = output.strip().splitlines()[-1] if output.strip() else ""
     numbers = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
