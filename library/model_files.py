@@ -90,6 +90,10 @@ options:
     type: list
     elements: str
     default: []
+  ca_content:
+    description: The CAs themselves, for a check mode that comes before the file is on the target.
+    type: str
+    default: ""
 attributes:
   check_mode:
     description: Asks the hub for the revision and whether it may be fetched, says which files and bytes would be, writes nothing.
@@ -190,6 +194,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "proxy_login": {"type": "str", "default": "", "no_log": True},
     "no_proxy": {"type": "list", "elements": "str", "default": []},
     "ca_bundle": {"type": "str", "default": ""},
+    "ca_content": {"type": "str", "default": ""},
 }
 
 
@@ -246,7 +251,9 @@ def _source(params: dict[str, t.Any]) -> keep.Source:
         no_proxy=tuple(params["no_proxy"]),
         ca_bundle=params["ca_bundle"],
     )
-    hub = Hub(params["endpoint"], params["repository"], params["token"], way, params["timeout_seconds"])
+    hub = Hub(
+        params["endpoint"], params["repository"], params["token"], way, params["ca_content"], params["timeout_seconds"]
+    )
     return keep.Source(wanted, hub=hub)
 
 
@@ -267,7 +274,7 @@ def _result(place: store.Place, source: keep.Source, survey: keep.Survey) -> dic
         "changed": not survey.whole,
         "path": str(place.folder),
         "commit": survey.listing.commit,
-        "finished": survey.whole,
+        "finished": survey.whole and survey.record is not None and survey.record.wanted == source.wanted,
         "files": files,
         "total_bytes": survey.listing.size_bytes,
         "left_bytes": fetch.left_bytes(place, survey.todo),

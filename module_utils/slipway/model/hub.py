@@ -36,6 +36,8 @@ class Hub:
     repository: str
     token: str = field(default="", repr=False)
     source: Source = field(default_factory=Source)
+    # The CAs as text, in the place of the source's file.
+    ca_content: str = ""
     timeout_seconds: int = 30
 
     def list(self, revision: str) -> Listing:
@@ -62,7 +64,7 @@ class Hub:
                 # Unredirected: a file's address leads on to another server, which gets none.
                 asking.add_unredirected_header("Authorization", f"Bearer {self.token}")
             source = replace(self.source, index=self.endpoint)
-            reach = index.opener(source, index.ca_content(source), _SameHost())
+            reach = index.opener(source, self.ca_content or index.ca_content(source), _SameHost())
             with reach.open(asking, timeout=self.timeout_seconds) as answer:
                 return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
         except index.HTTPError as error:
