@@ -38,7 +38,7 @@ class ActionModule(ActionBase):
                 return result
             first = first or result
             if result["finished"]:
-                told = {name: first[name] for name in ("files", "diff") if name in first}
+                told: dict[str, t.Any] = {name: first[name] for name in ("files", "diff") if name in first}
                 return {**result, **told, "changed": result["changed"] or first["changed"]}
             # What was damaged is known now: to hash all of it in each slice would never end.
             arguments["verify"] = "quick"
