@@ -49,8 +49,11 @@ def look(source: Source, requirements: list[Requirement], ca_content: str, timeo
     return [one for one in [found, *answers] if one]
 
 
-def opener(source: Source, ca_content: str) -> urllib.request.OpenerDirector:
-    """What opens addresses by the source's proxy, trusting the CAs given as text, or the machine's own."""
+def opener(source: Source, ca_content: str, *handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+    """What opens addresses by the source's proxy, trusting the CAs given as text, or the machine's own.
+
+    ``handlers`` come in the place of those of Python that they derive from.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if ca_content else ssl.create_default_context()
     if ca_content:
         context.load_verify_locations(cadata=ca_content)
@@ -62,7 +65,7 @@ def opener(source: Source, ca_content: str) -> urllib.request.OpenerDirector:
         address = with_login(source.proxy, source.proxy_login)
         proxies = {} if bypassed(host, source.no_proxy) else {"http": address, "https": address}
     return urllib.request.build_opener(
-        urllib.request.ProxyHandler(proxies), urllib.request.HTTPSHandler(context=context)
+        urllib.request.ProxyHandler(proxies), urllib.request.HTTPSHandler(context=context), *handlers
     )
 
 
