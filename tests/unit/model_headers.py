@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tensors of large models with latent attention, as their repositories name and shape them: headers without a byte of weights."""
+"""The tensors of large models with latent attention, as their repositories name and shape them: headers without a byte of weights.
+
+The experts of a layer are one tensor each of gate, up and down, where repositories have one for each expert: the same bytes in a
+hundredth of the header.
+"""
 
 from __future__ import annotations
 
@@ -45,18 +49,17 @@ class Headers:
     def add(self, name: str, dtype: str, *shape: int) -> None:
         self.found[name] = Tensor(dtype, shape, (0, math.prod(shape) * BITS[dtype] // 8))
 
-    def int4(self, name: str, rows: int, columns: int) -> None:
+    def int4(self, name: str, experts: int, rows: int, columns: int) -> None:
         """compressed-tensors' packed INT4: eight in 32 bits, a scale for 32."""
-        self.add(f"{name}.weight_packed", "I32", rows, columns // 8)
-        self.add(f"{name}.weight_scale", "BF16", rows, columns // 32)
-        self.add(f"{name}.weight_shape", "I32", 2)
+        self.add(f"{name}.weight_packed", "I32", experts, rows, columns // 8)
+        self.add(f"{name}.weight_scale", "BF16", experts, rows, columns // 32)
 
-    def nvfp4(self, name: str, rows: int, columns: int) -> None:
+    def nvfp4(self, name: str, experts: int, rows: int, columns: int) -> None:
         """modelopt's NVFP4: two in a byte, a scale of FP8 for 16, two of the whole."""
-        self.add(f"{name}.weight", "U8", rows, columns // 2)
-        self.add(f"{name}.weight_scale", "F8_E4M3", rows, columns // 16)
-        self.add(f"{name}.weight_scale_2", "F32")
-        self.add(f"{name}.input_scale", "F32")
+        self.add(f"{name}.weight", "U8", experts, rows, columns // 2)
+        self.add(f"{name}.weight_scale", "F8_E4M3", experts, rows, columns // 16)
+        self.add(f"{name}.weight_scale_2", "F32", experts)
+        self.add(f"{name}.input_scale", "F32", experts)
 
 
 def latent(config: dict[str, t.Any], prefix: str = "model.", head: str = "lm_head") -> dict[str, Tensor]:
@@ -64,14 +67,14 @@ def latent(config: dict[str, t.Any], prefix: str = "model.", head: str = "lm_hea
     made = Headers()
     quantised = made.nvfp4 if "modelopt" in str(config.get("quantization_config")) else made.int4
     hidden, heads = config["hidden_size"], config["num_attention_heads"]
-    width = config["qk_nope_head_dim"] + config["qk_rope_head_dim"]
+    head_width = config["qk_nope_head_dim"] + config["qk_rope_head_dim"]
     made.add(f"{prefix}embed_tokens.weight", "BF16", config["vocab_size"], hidden)
     made.add(f"{head}.weight", "BF16", config["vocab_size"], hidden)
     made.add(f"{prefix}norm.weight", "BF16", hidden)
     for layer in range(config["num_hidden_layers"]):
         at, mlp = f"{prefix}layers.{layer}.self_attn", f"{prefix}layers.{layer}.mlp"
         made.add(f"{at}.q_a_proj.weight", "BF16", config["q_lora_rank"], hidden)
-        made.add(f"{at}.q_b_proj.weight", "BF16", heads * width, config["q_lora_rank"])
+        made.add(f"{at}.q_b_proj.weight", "BF16", heads * head_width, config["q_lora_rank"])
         latent_width = config["kv_lora_rank"] + config["qk_rope_head_dim"]
         made.add(f"{at}.kv_a_proj_with_mqa.weight", "BF16", latent_width, hidden)
         out = config["qk_nope_head_dim"] + config["v_head_dim"]
@@ -86,10 +89,10 @@ def latent(config: dict[str, t.Any], prefix: str = "model.", head: str = "lm_hea
             continue
         made.add(f"{mlp}.gate.weight", "BF16", config["n_routed_experts"], hidden)
         _feed_forward(made, f"{mlp}.shared_experts", hidden, config["moe_intermediate_size"])
-        for expert in range(config["n_routed_experts"]):
-            for name in ("gate_proj", "up_proj"):
-                quantised(f"{mlp}.experts.{expert}.{name}", config["moe_intermediate_size"], hidden)
-            quantised(f"{mlp}.experts.{expert}.down_proj", hidden, config["moe_intermediate_size"])
+        experts, width = config["n_routed_experts"], config["moe_intermediate_size"]
+        for name in ("gate_proj", "up_proj"):
+            quantised(f"{mlp}.experts.{name}", experts, width, hidden)
+        quantised(f"{mlp}.experts.down_proj", experts, hidden, width)
     return made.found
 
 

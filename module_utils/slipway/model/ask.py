@@ -76,7 +76,6 @@ OFFLINE = {
     "TRANSFORMERS_OFFLINE": "1",
     "TRANSFORMERS_VERBOSITY": "error",
     "TOKENIZERS_PARALLELISM": "false",
-    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
@@ -134,7 +133,7 @@ def ask(python: str, question: Question, timeout_seconds: int) -> Answer:
         }
         try:
             child = subprocess.Popen(
-                [python, "-I", "-c", SCRIPT],
+                [python, "-I", "-B", "-c", SCRIPT],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

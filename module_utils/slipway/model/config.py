@@ -101,7 +101,7 @@ def of(config: t.Any, beside: t.Any = None) -> Model:
     """The model of a configuration. Raises ``ValueError`` for what is none."""
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
         raise ValueError("config.json has no model_type")
-    inner = next((config[name] for name in TEXT if isinstance(config.get(name), dict)), {})
+    inner: dict[str, t.Any] = next((config[name] for name in TEXT if isinstance(config.get(name), dict)), {})
     text = {**config, **{key: value for key, value in inner.items() if value is not None}}
     architectures = config.get("architectures")
     first = architectures[0] if isinstance(architectures, list) and architectures else ""

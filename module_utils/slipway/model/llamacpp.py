@@ -36,6 +36,7 @@ def check(path: Path, site: Path, server: Server, memory_mib: int | None, root: 
         parallel,
     )
     found += fit.findings(table, path.name)
+    words = str(header.values.get("tokenizer.ggml.model") or "")
     told = {
         "path": str(path),
         "engine": f"{server.engine} {server.version}",
@@ -47,10 +48,10 @@ def check(path: Path, site: Path, server: Server, memory_mib: int | None, root: 
         "context_length": header.number("context_length") or None,
         "tensors": header.tensors,
         "weights_bytes": header.tensor_bytes,
-        "tokenizer": {"class": str(header.values.get("tokenizer.ggml.model") or "")},
+        "tokenizer": {"class": words},
         "asked": {"architectures": ", ".join(one.name for one in libraries)},
     }
-    if not told["tokenizer"]["class"]:
+    if not words:
         found.append(finding("TOKENIZER_MISSING", path.name, "its header has no tokenizer.ggml.model"))
     return {"changed": False, "model": told, "fit": table.as_dict(), "findings": [one.as_dict() for one in found]}
 

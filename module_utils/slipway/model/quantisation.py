@@ -112,7 +112,7 @@ def _modelopt(told: dict[str, t.Any], source: str) -> Quantisation:
 
 def _compressed(told: dict[str, t.Any]) -> Quantisation:
     groups = told.get("config_groups")
-    weights = next(
+    weights: dict[str, t.Any] = next(
         (
             one["weights"]
             for one in (groups.values() if isinstance(groups, dict) else ())

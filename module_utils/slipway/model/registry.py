@@ -109,7 +109,9 @@ def _vllm(site: Path) -> Registry | None:
             if isinstance(registered, ast.Call):
                 types |= {keyword.arg for keyword in registered.keywords if keyword.arg}
             elif isinstance(registered, ast.Dict):
-                types |= {key.value for key in registered.keys if isinstance(key, ast.Constant)}
+                types |= {
+                    key.value for key in registered.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
+                }
     return Registry(architectures, frozenset(types), f"the tables of {VLLM_MODELS}")
 
 
@@ -119,7 +121,7 @@ def _table(value: ast.Dict) -> dict[str, str]:
     for key, entry in zip(value.keys, value.values, strict=True):
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             parts = entry.elts if isinstance(entry, ast.Tuple) else []
-            module = parts[0].value if parts and isinstance(parts[0], ast.Constant) else ""
+            module = str(parts[0].value) if parts and isinstance(parts[0], ast.Constant) else ""
             found[key.value] = f"vllm/model_executor/models/{module}.py" if module else ""
     return found
 
