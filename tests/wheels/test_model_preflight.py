@@ -95,7 +95,13 @@ def model(environment: tuple[str, Path], tmp_path: Path) -> Path:
 def preflight(environment: tuple[str, Path], model: Path, run_module: Run) -> t.Callable[[], dict[str, t.Any]]:
     arguments = {"attention-backend": "flashinfer", "trust-remote-code": True}
     server = {"context_length": 1024, "kv_cache_dtype": "bf16", "arguments": arguments}
-    options = {"venv": str(environment[1]), "model_path": str(model), "engine": "sglang", "server": server, "gpus": GPUS}
+    options = {
+        "venv": str(environment[1]),
+        "model_path": str(model),
+        "engine": "sglang",
+        "server": server,
+        "gpus": GPUS,
+    }
 
     def run() -> dict[str, t.Any]:
         done = run_module(model_preflight, options)
@@ -133,6 +139,8 @@ def test_the_tokenizer_that_newer_releases_broke(
     broken = [one["detail"] for one in preflight()["findings"] if one["id"] == "TOKENIZER_BROKEN"]
     if environment[0] == "5.2.0":
         assert len(broken) == 1
-        assert "line 1: from transformers.models.gpt2.tokenization_gpt2: cannot import name bytes_to_unicode" in broken[0]
+        assert (
+            "line 1: from transformers.models.gpt2.tokenization_gpt2: cannot import name bytes_to_unicode" in broken[0]
+        )
     else:
         assert broken == []

@@ -152,18 +152,25 @@ def _weights(weights: Share, server: Server) -> list[Row]:
 
 
 def on_cpu(
-    weights_bytes: int, kv: Cache | None, memory_mib: int | None, context_length: int, model_context: int, parallel: int
+    weights_bytes: int,
+    kv: Cache | None,
+    memory_mib: int | None,
+    context_length: int,
+    model_context: int,
+    parallel: int = 1,
 ) -> Fit:
-    """The fit of a GGUF file in the machine's memory, for so many requests at once that each have the context."""
-    rows = [Row("weights_whole", "Weights", round(weights_bytes / MIB), "mapped from the file")]
+    """The fit in the machine's memory, for an engine that sets aside so many times the context."""
+    rows = [Row("weights_whole", "Weights", round(weights_bytes / MIB))]
     tokens = None
     if memory_mib:
         rows.append(Row("left", "Left for keys and values", memory_mib - rows[0].mib))
         if kv:
             tokens = max(int(rows[1].mib * MIB // kv.bytes_per_token), 0)
-    note = f"llama.cpp keeps {parallel} x {context_length} tokens, whether they are used or not."
+    notes = (
+        (f"{parallel} x {context_length} tokens are set aside, whether they are used or not.",) if parallel > 1 else ()
+    )
     needed = context_length * parallel
-    return Fit("cpu", 1, memory_mib, tuple(rows), kv, tokens, context_length, model_context, needed, (note,))
+    return Fit("cpu", 1, memory_mib, tuple(rows), kv, tokens, context_length, model_context, needed, notes)
 
 
 def findings(fit: Fit, subject: str) -> list[Finding]:

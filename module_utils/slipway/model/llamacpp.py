@@ -10,7 +10,8 @@ from ..errors import SlipwayError
 from ..findings import Finding, finding
 from . import divide, fit, gguf
 from .kv import Cache
-from .server import MIB, Server
+from .machine import memory_mib as machine_memory_mib
+from .server import Server
 
 KV_BYTES = 2  # F16, its default; no other is declared here
 PIECE = 1 << 24
@@ -90,16 +91,3 @@ def cache(header: gguf.Header) -> Cache | None:
     how = f"{layers} layers x {kv_heads} heads x ({key} + {value}) x {KV_BYTES} bytes"
     form = "gqa" if kv_heads < heads else "mha"
     return Cache(form, "f16", layers * kv_heads * (key + value) * KV_BYTES, how)
-
-
-def machine_memory_mib(root: Path) -> int | None:
-    """The memory that this machine, or the container that it is, may use; ``None`` where nothing tells."""
-    limits = []
-    try:
-        for line in (root / "proc/meminfo").read_text().splitlines():
-            if line.startswith("MemTotal:"):
-                limits.append(int(line.split()[1]) // 1024)
-        limits.append(int((root / "sys/fs/cgroup/memory.max").read_text()) // MIB)
-    except (OSError, ValueError):
-        pass  # "max", or not a control group of the second version
-    return min(limits, default=None)

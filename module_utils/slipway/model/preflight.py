@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import cannot, here
 from ..findings import Finding, finding
 from ..python import site
-from . import ask, config, divide, fit, judge, kv, llamacpp, registry, rules, server, share, tokenizer, weights
+from . import ask, config, divide, fit, judge, kv, llamacpp, machine, registry, rules, server, share, tokenizer, weights
 from .safetensors import Header
 
 # The package whose version is the engine's.
@@ -70,7 +70,7 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
         return _result({}, {}, [finding("MODEL_FILE_MISSING", "config.json", f"in {path}")])
     except ValueError as error:
         return _result({}, {}, [finding("MODEL_FILE_DAMAGED", "config.json", str(error))])
-    gpus = params["gpus"]
+    gpus = [] if asked.on_cpu else params["gpus"]
     sm = min((gpu["sm"] for gpu in gpus if gpu.get("sm")), default=0)
     headers, found = weights.look(path)
     found += _incomplete(path, headers, found)
@@ -94,7 +94,7 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
     found += rules.cudnn(model, asked, place.installed, params["server"].get("environment") or {})
     table: dict[str, t.Any] = {}
     if headers and not any(one.id in ("MODEL_FILE_MISSING", "MODEL_FILE_DAMAGED") for one in found):
-        made = _fit(model, asked, headers, gpus, sm)
+        made = _fit(model, asked, headers, gpus, sm, params["memory_mib"])
         found += fit.findings(made, name)
         table = made.as_dict()
     told = {
@@ -171,12 +171,22 @@ def _ask(
 
 
 def _fit(
-    model: config.Model, asked: server.Server, headers: t.Mapping[str, Header | None], gpus: t.Sequence[t.Any], sm: int
+    model: config.Model,
+    asked: server.Server,
+    headers: t.Mapping[str, Header | None],
+    gpus: t.Sequence[t.Any],
+    sm: int,
+    memory_mib: int | None,
 ) -> fit.Fit:
+    stored = kv.cache(model, asked, sm)
+    if asked.on_cpu:
+        size = weights.total_bytes(headers.values())
+        memory_mib = memory_mib or machine.memory_mib()
+        return fit.on_cpu(size, stored, memory_mib, asked.context_length, model.shape.context)
     tensors = {name: tensor for header in headers.values() if header for name, tensor in header.tensors.items()}
     memory = [gpu["memory_mib"] for gpu in gpus if gpu.get("memory_mib")]
     smallest = min(memory) if memory and len(memory) == len(gpus) else None
-    return fit.on_gpus(model, asked, share.share(tensors, model, asked), kv.cache(model, asked, sm), smallest)
+    return fit.on_gpus(model, asked, share.share(tensors, model, asked), stored, smallest)
 
 
 def _asked(answer: ask.Answer, known: registry.Registry | None) -> dict[str, t.Any]:

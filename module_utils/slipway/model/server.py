@@ -44,6 +44,11 @@ class Server:
     arguments: t.Mapping[str, t.Any] = field(default_factory=dict)
 
     @property
+    def on_cpu(self) -> bool:
+        """Whether it is told to leave GPUs alone, as tests of an engine do."""
+        return self.engine == "llamacpp" or self.arguments.get("device") == "cpu"
+
+    @property
     def gpus(self) -> int:
         """How many GPUs the server takes."""
         spread = (

@@ -301,6 +301,14 @@ def test_without_gpus_the_memory_is_not_known(llama: Preflight) -> None:
     assert (done["fit"]["memory_mib"], done["fit"]["kv_tokens"], done["fit"]["verdict"]) == (None, None, "unknown")
 
 
+def test_on_the_cpu_it_is_the_memory_of_the_machine_that_counts(llama: Preflight) -> None:
+    llama.server["arguments"] = {"device": "cpu"}
+    done = llama(memory_mib=4096)
+    assert found(done) == []
+    assert (done["fit"]["device"], done["fit"]["memory_mib"], done["fit"]["verdict"]) == ("cpu", 4096, "fits")
+    assert llama()["fit"]["memory_mib"] > 0, "of this machine, where nobody says how much"
+
+
 def test_a_python_that_does_not_answer(llama: Preflight) -> None:
     llama.environment.write("transformers/__init__.py", "import time\ntime.sleep(600)\n")
     done = llama(timeout_seconds=1)
