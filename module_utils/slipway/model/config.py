@@ -15,6 +15,7 @@ from pathlib import Path
 from . import quantisation
 
 EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts")
+FULL = ("full_attention", "attention")
 TEXT = ("text_config", "llm_config", "language_config")
 
 
@@ -23,7 +24,8 @@ class Shape:
     """The numbers of a model that decide what it takes. 0 is what its configuration does not tell.
 
     ``kv_lora_rank`` is of latent attention (MLA), ``index_head_dim`` of the indexer of sparse attention (DSA), ``context`` the longest
-    sequence it was made for, ``predictors`` the layers behind the last that predict further tokens (MTP).
+    sequence it was made for, ``predictors`` the layers behind the last that predict further tokens (MTP), ``full_layers`` those that keep
+    keys and values of the whole sequence (0: all), where others have a window or a state of a fixed size.
     """
 
     layers: int
@@ -41,6 +43,7 @@ class Shape:
     index_head_dim: int = 0
     context: int = 0
     predictors: int = 0
+    full_layers: int = 0
 
     @property
     def attention(self) -> str:
@@ -117,6 +120,14 @@ def of(config: t.Any, beside: t.Any = None) -> Model:
     )
 
 
+def _full_layers(kinds: t.Any) -> int:
+    """How many of ``layer_types`` attend to everything; 0 where all do, or nothing is told."""
+    if not isinstance(kinds, list):
+        return 0
+    full = sum(kind in FULL for kind in kinds)
+    return 0 if full == len(kinds) else full
+
+
 def _shape(text: t.Mapping[str, t.Any]) -> Shape:
     def number(*names: str) -> int:
         return next((text[name] for name in names if isinstance(text.get(name), int)), 0)
@@ -140,4 +151,5 @@ def _shape(text: t.Mapping[str, t.Any]) -> Shape:
         index_head_dim=number("index_head_dim") if latent and number("index_topk") else 0,
         context=number("max_position_embeddings", "n_positions", "max_sequence_length"),
         predictors=number("num_nextn_predict_layers"),
+        full_layers=_full_layers(text.get("layer_types")),
     )

@@ -3,7 +3,7 @@
 
 An estimate from files and arguments, before anything is loaded. Engines were seen to hold more than the files have: SGLang 4 % more of
 an NVFP4 model and 1 % of an INT4 one, for copies in another layout (field logs of Kimi-K2 and K2.5). So what fits by less than
-``MARGIN`` of its weights is ``tight``.
+``MARGIN`` of its weights is ``tight``, and only what fails even without what is merely estimated is ``short``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from .share import Share
 MARGIN = 0.05
 # What a CUDA context and NCCL take of a GPU before weights come: 97887 MiB in all, 94.1 GiB free when SGLang begins to load (field logs).
 CONTEXT_MIB = 1500
-# vLLM measures a forward pass at its largest batch and keeps that free. Seen: 6.9 GiB of GLM-5.1 at 8192 tokens (field log).
-VLLM_PEAK_MIB = 7000
+# An estimate too: what is short by less may fit all the same.
+CONTEXT_DOUBT_MIB = 1000
+# vLLM measures a forward pass at its largest batch and keeps that free: so many bytes for each token and each of the hidden size, seen
+# with GLM-5.1 at 8192 tokens (field log: 0.865 of 94.97 GiB less 55.67 of weights, 19.55 of keys and values, and the context).
+PEAK_BYTES = 117
+# Tokens of that batch where max-num-batched-tokens is not given: on GPUs of 70 GiB and more, and on others (0.19.1, engine/arg_utils.py).
+BATCH = {True: 8192, False: 2048}
 ASSUMED = "Weights as they lie in the files; engines were seen to hold up to 5 % more."
 
 
@@ -42,7 +47,8 @@ class Row:
 class Fit:
     """The table and what follows from it. ``memory_mib`` and ``kv_tokens`` are ``None`` where they are not known.
 
-    ``needed_tokens`` must fit at least: one request of the declared context, or all that an engine sets aside for.
+    ``needed_tokens`` must fit at least: one request of the declared context, or all that an engine sets aside for. ``doubt_mib`` is
+    what of the table is estimated.
     """
 
     device: str
@@ -55,6 +61,7 @@ class Fit:
     model_context_length: int
     needed_tokens: int
     assumptions: tuple[str, ...] = ()
+    doubt_mib: int = 0
 
     @property
     def weights_mib(self) -> int:
@@ -78,7 +85,7 @@ class Fit:
         if left is None or self.cache is None:
             return "unknown"
         needed = max(self.needed_tokens, 1) * self.cache.bytes_per_token / MIB
-        if left < needed:
+        if left + self.doubt_mib < needed:
             return "short"
         return "tight" if left - self.weights_mib * MARGIN < needed else "fits"
 
@@ -103,22 +110,28 @@ class Fit:
 def on_gpus(model: Model, server: Server, weights: Share, kv: Cache | None, memory_mib: int | None) -> Fit:
     """The fit on GPUs of which the smallest has ``memory_mib``; without that, the table has the weights alone."""
     assumptions = [ASSUMED]
+    if model.shape.full_layers:
+        assumptions.append(
+            f"Keys and values of the {model.shape.full_layers} layers that attend to everything; others keep a fixed size."
+        )
     if weights.left_out:
         layers = ", ".join(map(str, weights.left_out_layers))
         assumptions.append(
             f"Layer {layers} predicts further tokens and is left out ({weights.left_out // MIB} MiB): no speculation is declared."
         )
     rows = _weights(weights, server)
-    tokens = None
+    tokens, doubt = None, 0
     if memory_mib:
         fraction, how, note = memory(server, memory_mib, model.images)
         assumptions += [note] if note else []
-        before = memory_mib - CONTEXT_MIB
+        doubt = CONTEXT_DOUBT_MIB
         if server.engine == "vllm":
-            reserve = memory_mib * (1 - fraction) + VLLM_PEAK_MIB - CONTEXT_MIB
-            how += f" and {VLLM_PEAK_MIB} MiB of the largest batch, as seen"
+            peak = _peak_mib(model, server, memory_mib)
+            reserve = memory_mib * (1 - fraction) + peak
+            how += f", and {peak} MiB for the largest batch, estimated"
+            doubt += peak
         else:
-            reserve = before * (1 - fraction)
+            reserve = (memory_mib - CONTEXT_MIB) * (1 - fraction)
         rows.append(Row("driver", "Driver and CUDA context", CONTEXT_MIB, "as seen on such GPUs"))
         rows.append(Row("reserve", "Kept for activations and graphs", round(max(reserve, 0)), how))
         left = memory_mib - sum(row.mib for row in rows)
@@ -136,7 +149,13 @@ def on_gpus(model: Model, server: Server, weights: Share, kv: Cache | None, memo
         model.shape.context,
         server.context_length,
         tuple(assumptions),
+        doubt,
     )
+
+
+def _peak_mib(model: Model, server: Server, memory_mib: int) -> int:
+    tokens = int(server.arguments.get("max-num-batched-tokens") or BATCH[memory_mib >= 70 * 1024])
+    return round(tokens * model.shape.hidden * PEAK_BYTES / MIB)
 
 
 def _weights(weights: Share, server: Server) -> list[Row]:

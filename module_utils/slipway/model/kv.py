@@ -74,7 +74,7 @@ def cache(model: Model, server: Server, sm: int) -> Cache | None:
     size = BYTES.get(dtype)
     if not shape.layers or (size is None and dtype != "fp8_ds_mla"):
         return None
-    layers = -(-shape.layers // server.pipeline)
+    layers = -(-(shape.full_layers or shape.layers) // server.pipeline)
     if shape.kv_lora_rank:
         return _latent(model, server, layers, dtype, size)
     if not shape.kv_heads or not shape.head_dim or size is None:

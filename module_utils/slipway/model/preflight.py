@@ -11,8 +11,24 @@ from pathlib import Path
 from ..errors import cannot, here
 from ..findings import Finding, finding
 from ..python import site
-from . import ask, config, divide, fit, judge, kv, llamacpp, machine, registry, rules, server, share, tokenizer, weights
-from .safetensors import Header
+from . import (
+    ask,
+    config,
+    divide,
+    fit,
+    gguf_files,
+    judge,
+    kv,
+    llamacpp,
+    machine,
+    registry,
+    rules,
+    server,
+    share,
+    tokenizer,
+    weights,
+)
+from .safetensors import Header, Tensor
 
 # The package whose version is the engine's.
 PACKAGES = {"sglang": "sglang", "vllm": "vllm", "llamacpp": "xllamacpp"}
@@ -73,6 +89,11 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
     gpus = [] if asked.on_cpu else params["gpus"]
     sm = min((gpu["sm"] for gpu in gpus if gpu.get("sm")), default=0)
     headers, found = weights.look(path)
+    gguf_bytes = 0
+    if not headers:
+        gguf_bytes, torn = gguf_files.look(path)
+        found += torn
+        found += gguf_files.loader(model.type, asked.engine, asked.version, place.site) if gguf_bytes else []
     found += _incomplete(path, headers, found)
     found += judge.identity(model, params["expected_type"], params["expected_architecture"], name)
 
@@ -89,12 +110,17 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
 
     found += judge.quantised(model, asked, registry.quantisation(asked.engine, place.site), sm, name)
     found += divide.findings(model, asked, len(gpus) or None, name)
-    stored = kv.stored(model, asked, sm)
-    found += rules.findings(model, asked, stored, sm, name)
+    found += rules.findings(model, asked, kv.stored(model, asked, sm), sm, name)
     found += rules.cudnn(model, asked, place.installed, params["server"].get("environment") or {})
     table: dict[str, t.Any] = {}
-    if headers and not any(one.id in ("MODEL_FILE_MISSING", "MODEL_FILE_DAMAGED") for one in found):
-        made = _fit(model, asked, headers, gpus, sm, params["memory_mib"])
+    if (headers or gguf_bytes) and not any(one.id in ("MODEL_FILE_MISSING", "MODEL_FILE_DAMAGED") for one in found):
+        share_of_one = share.of_gguf(gguf_bytes, asked) if gguf_bytes else share.share(_tensors(headers), model, asked)
+        stored = kv.cache(model, asked, sm)
+        if asked.on_cpu:
+            memory = params["memory_mib"] or machine.memory_mib()
+            made = fit.on_cpu(round(share_of_one.total), stored, memory, asked.context_length, model.shape.context)
+        else:
+            made = fit.on_gpus(model, asked, share_of_one, stored, _smallest(gpus))
         found += fit.findings(made, name)
         table = made.as_dict()
     told = {
@@ -102,7 +128,7 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
         "engine": f"{asked.engine} {asked.version}",
         **model.as_dict(),
         "files": len(headers),
-        "weights_bytes": weights.total_bytes(headers.values()),
+        "weights_bytes": gguf_bytes or weights.total_bytes(headers.values()),
         "tokenizer": words.as_dict(),
         "asked": _asked(answer, known),
     }
@@ -170,23 +196,14 @@ def _ask(
     return ask.ask(ask.python_of(place.venv), question, timeout_seconds), code
 
 
-def _fit(
-    model: config.Model,
-    asked: server.Server,
-    headers: t.Mapping[str, Header | None],
-    gpus: t.Sequence[t.Any],
-    sm: int,
-    memory_mib: int | None,
-) -> fit.Fit:
-    stored = kv.cache(model, asked, sm)
-    if asked.on_cpu:
-        size = weights.total_bytes(headers.values())
-        memory_mib = memory_mib or machine.memory_mib()
-        return fit.on_cpu(size, stored, memory_mib, asked.context_length, model.shape.context)
-    tensors = {name: tensor for header in headers.values() if header for name, tensor in header.tensors.items()}
+def _tensors(headers: t.Mapping[str, Header | None]) -> dict[str, Tensor]:
+    return {name: tensor for header in headers.values() if header for name, tensor in header.tensors.items()}
+
+
+def _smallest(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> int | None:
+    """The memory of the smallest of these GPUs; ``None`` where one does not tell it."""
     memory = [gpu["memory_mib"] for gpu in gpus if gpu.get("memory_mib")]
-    smallest = min(memory) if memory and len(memory) == len(gpus) else None
-    return fit.on_gpus(model, asked, share.share(tensors, model, asked), stored, smallest)
+    return min(memory) if memory and len(memory) == len(gpus) else None
 
 
 def _asked(answer: ask.Answer, known: registry.Registry | None) -> dict[str, t.Any]:

@@ -66,6 +66,11 @@ def share(tensors: t.Mapping[str, Tensor], model: Model, server: Server) -> Shar
     return Share(experts, split, whole, left_out, tuple(sorted(layers)))
 
 
+def of_gguf(size: int, server: Server) -> Share:
+    """The share of GGUF files, whose tensors have names of their own: all of it divided, which is a little less than the truth."""
+    return Share(0, size / (server.tensor * server.pipeline), 0, 0, ())
+
+
 def held_bytes(name: str, tensor: Tensor) -> int:
     """What a tensor takes in memory: as in the file, but that engines keep matrices of 32 bits in 16 (their ``dtype: auto``)."""
     wide = tensor.dtype == "F32" and len(tensor.shape) >= 2 and name.endswith(".weight")

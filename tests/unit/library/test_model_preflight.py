@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import typing as t
 from pathlib import Path
 
@@ -299,6 +300,26 @@ def test_without_gpus_the_memory_is_not_known(llama: Preflight) -> None:
     done = llama(gpus=[])
     assert found(done) == [("MEMORY_TOO_SMALL", "unknown")]
     assert (done["fit"]["memory_mib"], done["fit"]["kv_tokens"], done["fit"]["verdict"]) == (None, None, "unknown")
+
+
+def test_gguf_for_vllm(kimi: Preflight) -> None:
+    """vLLM's loader knows the types that it translates, and those that the package gguf calls the same."""
+    for path in kimi.model.glob("*.safetensors*"):
+        path.unlink()
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"a" + struct.pack("<IQIQ", 1, 64, 0, 0)
+    (kimi.model / "kimi-00001-of-00001.gguf").write_bytes(head + bytes(-len(head) % 32) + bytes(256))
+    kimi.environment.write("vllm/model_executor/model_loader/gguf_loader.py", 'if model_type == "cohere": pass\n')
+    kimi.environment.write("gguf/constants.py", 'MODEL_ARCH_NAMES: dict = {MODEL_ARCH.LLAMA: "llama"}\n')
+    done = kimi()
+    assert found(done) == [("MODEL_ARCHITECTURE_UNKNOWN", "fail")]
+    assert "'Unknown gguf model_type'" in done["findings"][0]["detail"]
+    assert done["fit"]["kv"]["bytes_per_token"] == 70272
+    kimi.environment.write("gguf/constants.py", 'MODEL_ARCH_NAMES: dict = {MODEL_ARCH.KIMI: "kimi_k25"}\n')
+    assert found(kimi()) == []
+    (kimi.environment.site / "gguf/constants.py").unlink()
+    assert found(kimi()) == [("MODEL_ARCHITECTURE_UNKNOWN", "unknown")]
+    (kimi.model / "kimi-00001-of-00001.gguf").write_bytes(head)
+    assert ("MODEL_FILE_DAMAGED", "fail") in found(kimi())
 
 
 def test_on_the_cpu_it_is_the_memory_of_the_machine_that_counts(llama: Preflight) -> None:

@@ -90,6 +90,29 @@ def test_verdicts(context: int, verdict: str, findings: list[tuple[str, str]]) -
     assert [(one.id, one.severity) for one in fit.findings(table, "m")] == findings
 
 
+def test_what_is_estimated_does_not_refuse() -> None:
+    rows = (fit.Row("weights_split", "", 1000), fit.Row("left", "", 900))
+    cache = kv.Cache("mha", "bf16", MIB, "")
+    assert fit.Fit("gpu", 1, 2100, rows, cache, 900, 1000, 0, 1000, doubt_mib=100).verdict == "tight"
+    assert fit.Fit("gpu", 1, 2100, rows, cache, 900, 1001, 0, 1001, doubt_mib=100).verdict == "short"
+
+
+@pytest.mark.parametrize(("memory_mib", "verdict"), [(24576, "tight"), (49152, "fits"), (16384, "short")])
+def test_a_model_of_8b_on_one_gpu(memory_mib: int, verdict: str) -> None:
+    """15.3 GiB of weights and 8192 tokens of a GiB: it runs on 24 GiB, whatever is estimated for its largest batch."""
+    told = {
+        "model_type": "llama",
+        "dtype": "bfloat16",
+        "num_hidden_layers": 32,
+        "hidden_size": 4096,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+    }
+    model, asked = config.of(told), server.of("vllm", "0.16.0", {"context_length": 32768})
+    weights = share.Share(0, 15.3 * 1024 * MIB, 0, 0, ())
+    assert fit.on_gpus(model, asked, weights, kv.cache(model, asked, 89), memory_mib).verdict == verdict
+
+
 def test_what_does_not_fit_says_by_how_much() -> None:
     rows = (fit.Row("weights_split", "", 3000), fit.Row("left", "", -900))
     table = fit.Fit("gpu", 8, 2100, rows, kv.Cache("mha", "bf16", MIB, ""), 0, 4096, 0, 4096)

@@ -35,6 +35,9 @@ def of(told: dict[str, t.Any], engine: str = "vllm", sm: int = 120, **declared: 
         (DENSE, {"tensor_parallel": 16}, 80 * 1 * 256 * 2),  # with more GPUs than heads, several have the same one
         (DENSE, {"tensor_parallel": 2, "arguments": {"pipeline-parallel-size": 4}}, 20 * 4 * 256 * 2),
         (DENSE, {"kv_cache_dtype": "fp8"}, 80 * 8 * 256),
+        # Other layers have a window or a state of a fixed size.
+        ({**DENSE, "layer_types": ["linear_attention"] * 60 + ["full_attention"] * 20}, {}, 20 * 8 * 256 * 2),
+        ({**DENSE, "layer_types": ["full_attention"] * 80}, {}, 80 * 8 * 256 * 2),
         # Latent attention is whole on each GPU, whatever the parallel size.
         (LATENT, {}, 61 * 576 * 2),
         (LATENT, {"tensor_parallel": 8}, 61 * 576 * 2),
