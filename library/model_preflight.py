@@ -54,6 +54,10 @@ options:
     description: The architecture that it must have. Not given, any.
     type: str
     default: ""
+  required:
+    description: Whether all of it must be known. V(false) makes what could not be asked a warning, in the place of V(unknown).
+    type: bool
+    default: true
   timeout_seconds:
     description: How long the environment's Python may take to answer.
     type: int
@@ -131,6 +135,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "memory_mib": {"type": "int"},
     "expected_type": {"type": "str", "default": ""},
     "expected_architecture": {"type": "str", "default": ""},
+    "required": {"type": "bool", "default": True},
     "timeout_seconds": {"type": "int", "default": 300},
 }
 

@@ -719,8 +719,9 @@ CATALOGUE: dict[str, Fault] = {
     ),
     "MODEL_TYPE_UNKNOWN": Fault(
         "fail",
-        "Nothing in the environment knows the model's type, so its configuration cannot be read.",
-        "Pin a transformers that knows it in the profile's requirements.in (overrides.txt where the engine wants another), and make the lock anew",
+        "The engine, or its transformers, does not know the model's type.",
+        "Take a stack whose transformers and engine know it (glm_moe_dsa: transformers 5.2.0 and newer), or, for a repository that brings its own "
+        "code, allow it (trust-remote-code) after reading it",
         "zai-org/GLM-5#22",
     ),
     "MODEL_CONFIG_REFUSED": Fault(
@@ -751,7 +752,12 @@ CATALOGUE: dict[str, Fault] = {
     "TOKENIZER_BROKEN": Fault(
         "fail",
         "The model's tokenizer does not load in this environment.",
-        "Take a newer revision of the model, or pin the transformers that its tokenizer was written for in the profile",
+        "Take a newer revision of the model, or pin the transformers that its tokenizer was made with in the profile's requirements.in",
+    ),
+    "TOKENIZER_IMPORT": Fault(
+        "fail",
+        "The model's own tokenizer code imports what this transformers does not have.",
+        "Take a newer revision of the model's repository, whose code does not import it, or a stack with transformers 4.57",
         "huggingface/transformers#43726",
     ),
     "CHAT_TEMPLATE_MISSING": Fault(
@@ -767,14 +773,20 @@ CATALOGUE: dict[str, Fault] = {
     "FP8_KV_UNSUPPORTED": Fault(
         "fail",
         "This engine cannot keep keys and values in FP8 with this attention on this GPU.",
-        "Set kv_cache_dtype in the profile's server to bfloat16, or take a release that can",
+        "Set kv_cache_dtype in the profile's server to bfloat16 (SGLang: bf16), not auto where the weights bring scales, or take a release that can",
         "vllm-project/vllm#35577",
+    ),
+    "ATTENTION_BACKEND_NONE": Fault(
+        "fail",
+        "The engine has no attention backend for this model on this GPU.",
+        "Take a release that has one: on SM120 dense MLA of vLLM is TRITON_MLA alone, and sparse MLA (GLM-5, DeepSeek 3.2) needs a release after 0.22",
+        "vllm-project/vllm#45317",
     ),
     "ATTENTION_UNSUPPORTED": Fault(
         "fail",
         "The attention that the model would run with has no code for this GPU.",
         "Set attention-backend in the profile's server.arguments to one that has, or take a release that brings it",
-        "vllm-project/vllm#45317",
+        "sgl-project/sglang#26087",
     ),
     "PARALLEL_SIZE_MISFIT": Fault(
         "fail",

@@ -18,12 +18,12 @@ PIECE = 1 << 24
 
 
 def check(path: Path, site: Path, server: Server, memory_mib: int | None, root: Path = Path("/")) -> dict[str, t.Any]:
-    """The module's result. Raises ``OSError``. ``memory_mib`` is what the machine may use, read from ``root`` where not given."""
+    """``model``, ``fit`` and ``findings`` of the module's result. Raises ``OSError``. ``memory_mib`` is what the machine may use, read from ``root`` where not given."""
     try:
         header = gguf.read_header(path)
     except SlipwayError as error:
         damaged = finding("MODEL_FILE_DAMAGED", path.name, str(error))
-        return {"changed": False, "model": {}, "fit": {}, "findings": [damaged.as_dict()]}
+        return {"model": {}, "fit": {}, "findings": [damaged]}
     libraries = sorted(site.glob("xllamacpp/**/*.so"))
     found = _architecture(header, libraries, server)
     found += divide.context(server.context_length, header.number("context_length"), server.arguments, path.name)
@@ -54,7 +54,7 @@ def check(path: Path, site: Path, server: Server, memory_mib: int | None, root: 
     }
     if not words:
         found.append(finding("TOKENIZER_MISSING", path.name, "its header has no tokenizer.ggml.model"))
-    return {"changed": False, "model": told, "fit": table.as_dict(), "findings": [one.as_dict() for one in found]}
+    return {"model": told, "fit": table.as_dict(), "findings": found}
 
 
 def _architecture(header: gguf.Header, libraries: t.Sequence[Path], server: Server) -> list[Finding]:

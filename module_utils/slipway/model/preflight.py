@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import cannot, here
@@ -48,6 +48,14 @@ class Place:
 
 def check(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The module's result. Raises ``SlipwayError`` where there is nothing to look at, or the server is declared with sizes that are none."""
+    told = _check(params)
+    found = told.pop("findings")
+    if not params["required"]:
+        found = [replace(one, severity="warn") if one.severity == "unknown" else one for one in found]
+    return {"changed": False, **told, "findings": [one.as_dict() for one in found]}
+
+
+def _check(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     place = _place(Path(params["venv"]), params["engine"])
     path = Path(params["model_path"])
     if not path.exists():
@@ -105,7 +113,7 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
     if asked.trust_remote_code:
         if not answer.type_known and not (known and model.type in known.types):
             found += judge.own_code(code.config_faults, answer, code.config_files, "MODEL_CODE_BROKEN")
-        found += judge.own_code(code.tokenizer_faults, answer, code.tokenizer_files, "TOKENIZER_BROKEN")
+        found += judge.own_code(code.tokenizer_faults, answer, code.tokenizer_files, "TOKENIZER_IMPORT")
     found += judge.tokens(words, answer, asked, name)
 
     found += judge.quantised(model, asked, registry.quantisation(asked.engine, place.site), sm, name)
@@ -219,4 +227,4 @@ def _asked(answer: ask.Answer, known: registry.Registry | None) -> dict[str, t.A
 
 
 def _result(model: dict[str, t.Any], table: dict[str, t.Any], found: t.Sequence[Finding]) -> dict[str, t.Any]:
-    return {"changed": False, "model": model, "fit": table, "findings": [one.as_dict() for one in found]}
+    return {"model": model, "fit": table, "findings": list(found)}

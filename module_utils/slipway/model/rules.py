@@ -103,7 +103,7 @@ RULES: tuple[Rule, ...] = (
         sm=SM120,
     ),
     Rule(
-        "ATTENTION_UNSUPPORTED",
+        "ATTENTION_BACKEND_NONE",
         "vllm",
         "sparse attention has no backend for this GPU up to 0.22.1 ('No valid attention backend found')",
         "vllm-project/vllm#45317, vllm-project/vllm#43477",

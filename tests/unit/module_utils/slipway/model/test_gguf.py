@@ -127,7 +127,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def found(result: dict[str, t.Any]) -> list[tuple[str, str]]:
-    return [(one["id"], one["severity"]) for one in result["findings"]]
+    return [(one.id, one.severity) for one in result["findings"]]
 
 
 def test_llama_cpp(machine: Machine) -> None:

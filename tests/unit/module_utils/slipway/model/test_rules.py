@@ -17,7 +17,7 @@ SPARSE = {
     "index_head_dim": 128,
     "index_topk": 2048,
 }
-FP8, ATTENTION = "FP8_KV_UNSUPPORTED", "ATTENTION_UNSUPPORTED"
+FP8, ATTENTION, NONE = "FP8_KV_UNSUPPORTED", "ATTENTION_UNSUPPORTED", "ATTENTION_BACKEND_NONE"
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ FP8, ATTENTION = "FP8_KV_UNSUPPORTED", "ATTENTION_UNSUPPORTED"
         (DENSE, "vllm", "0.17.1", "", "fp8", 120, []),
         (LATENT, "vllm", "0.16.0", "FLASHMLA", "bf16", 120, [ATTENTION]),
         (LATENT, "vllm", "0.16.0", "FLASHMLA", "bf16", 90, []),
-        (SPARSE, "vllm", "0.19.1", "", "bf16", 120, [ATTENTION]),
-        (SPARSE, "vllm", "0.22.1", "FLASHMLA_SPARSE", "bf16", 120, [ATTENTION]),
+        (SPARSE, "vllm", "0.19.1", "", "bf16", 120, [NONE]),
+        (SPARSE, "vllm", "0.22.1", "FLASHMLA_SPARSE", "bf16", 120, [NONE]),
         (SPARSE, "vllm", "0.22.1", "B12X_MLA_SPARSE", "fp8_ds_mla", 120, []),
         (SPARSE, "vllm", "0.33.0", "", "bf16", 120, []),
         (SPARSE, "vllm", "0.19.1", "", "bf16", 100, []),
