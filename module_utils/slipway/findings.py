@@ -772,9 +772,16 @@ CATALOGUE: dict[str, Fault] = {
     ),
     "FP8_KV_UNSUPPORTED": Fault(
         "fail",
-        "This engine cannot keep keys and values in FP8 with this attention on this GPU.",
-        "Set kv_cache_dtype in the profile's server to bfloat16 (SGLang: bf16), not auto where the weights bring scales, or take a release that can",
+        "The attention backend cannot keep keys and values as FP8 here.",
+        "Take a release that can (TRITON_MLA: vLLM 0.18.1 and newer), or keep them in 16 bits: SGLang with kv_cache_dtype bf16, vLLM with auto and weights "
+        "that bring no scales for them",
         "vllm-project/vllm#35577",
+    ),
+    "KV_DTYPE_REFUSED": Fault(
+        "fail",
+        "The engine takes this kv_cache_dtype and fails on it when it writes the first keys and values.",
+        "Set it to auto, or take a release in which it works",
+        "vllm-project/vllm#42587",
     ),
     "ATTENTION_BACKEND_NONE": Fault(
         "fail",

@@ -42,7 +42,7 @@ VLLM_ELSEWHERE = (
 class Rule:
     """``before`` is the first version for which it no longer holds, empty where none is known.
 
-    ``backends`` are those that it holds for; with ``others`` it holds for all but those, and for none that is declared.
+    ``kv`` is as keys and values are stored, ``declared`` the word for it in the profile. ``backends`` are those that it holds for; with ``others`` it holds for all but those, and for none that is declared.
     """
 
     fault: str
@@ -52,6 +52,7 @@ class Rule:
     before: str = ""
     attention: tuple[str, ...] = ()
     kv: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
     others: bool = False
     sm: tuple[int, int] | None = None
@@ -65,6 +66,7 @@ class Rule:
             and (not self.before or _before(server.version, self.before))
             and (not self.attention or model.shape.attention in self.attention)
             and (not self.kv or kv in self.kv)
+            and (not self.declared or server.kv_cache_dtype in self.declared)
             and (not self.backends or named is not self.others)
             and (self.sm is None or self.sm[0] <= sm <= self.sm[1])
         )
@@ -91,6 +93,16 @@ RULES: tuple[Rule, ...] = (
         kv=("fp8",),
         backends=("",),
         sm=SM120,
+    ),
+    # Its kernels know "auto" and the kinds of FP8 by name: the library of the wheel 0.16.0 has no other, that of 0.19.1 has.
+    Rule(
+        "KV_DTYPE_REFUSED",
+        "vllm",
+        "before 0.19.1 the kernel that writes keys and values does not know this word ('Unsupported data type of kv cache')",
+        "vllm-project/vllm#42587, vllm-project/vllm#38922",
+        before="0.19.1",
+        attention=("mha", "gqa", "mla"),
+        declared=("bfloat16", "float16"),
     ),
     Rule(
         "FP8_KV_UNSUPPORTED",
@@ -151,7 +163,7 @@ def findings(model: Model, server: Server, kv: str, sm: int, subject: str) -> li
     for rule in RULES:
         if rule.holds(model, server, kv, sm):
             declared = server.attention_backend or "none"
-            stored = f"keys and values in {kv} ({_why(model, server)}), " if rule.fault == "FP8_KV_UNSUPPORTED" else ""
+            stored = f"keys and values in {kv} ({_why(model, server)}), " if rule.kv or rule.declared else ""
             detail = f"{server.engine} {server.version}, attention backend {declared}, {stored}sm {sm}: {rule.detail}"
             found.append(finding(rule.fault, subject, f"{detail} ({rule.source})"))
     return found

@@ -178,7 +178,12 @@ def test_weights_with_scales_of_keys_and_values_choose_fp8_by_themselves(kimi: P
     kimi.server["arguments"]["quantization"] = "modelopt_fp4"
     detail = next(one["detail"] for one in kimi()["findings"] if one["id"] == "FP8_KV_UNSUPPORTED")
     assert "kv_cache_dtype auto, and the weights bring scales for it" in detail
+    # vllm-project/vllm#42587: the word for 16 bits does not work yet in that release, so nothing but a newer one does.
     kimi.server["kv_cache_dtype"] = "bfloat16"
+    assert [one for one in found(kimi()) if one[1] == "fail"] == [("KV_DTYPE_REFUSED", "fail")]
+    kimi.environment.vllm("0.19.1")
+    assert [one for one in found(kimi()) if one[1] == "fail"] == []
+    kimi.server["kv_cache_dtype"] = "auto"
     assert [one for one in found(kimi()) if one[1] == "fail"] == []
 
 

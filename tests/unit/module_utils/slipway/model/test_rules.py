@@ -61,6 +61,24 @@ def test_rules(
     assert all(one.severity == "fail" and version in one.detail for one in found)
 
 
+@pytest.mark.parametrize(
+    ("told", "engine", "version", "declared", "expected"),
+    [
+        (LATENT, "vllm", "0.16.0", "bfloat16", ["KV_DTYPE_REFUSED"]),
+        (DENSE, "vllm", "0.16.0", "bfloat16", ["KV_DTYPE_REFUSED"]),
+        (DENSE, "vllm", "0.16.0", "auto", []),
+        (DENSE, "vllm", "0.19.1", "bfloat16", []),
+        (SPARSE, "vllm", "0.16.0", "bfloat16", []),  # it makes "auto" of it for this kind
+        (DENSE, "sglang", "0.5.9", "bf16", []),
+    ],
+)
+def test_words_for_16_bits(
+    told: dict[str, t.Any], engine: str, version: str, declared: str, expected: list[str]
+) -> None:
+    asked = server.of(engine, version, {"kv_cache_dtype": declared})
+    assert [one.id for one in rules.findings(config.of(told), asked, "bf16", 90, "m")] == expected
+
+
 def test_every_rule_has_a_source() -> None:
     assert all(rule.source for rule in rules.RULES)
 
