@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where a server is in its start, read from the lines of its engine's log. Pure.
 
-Lines are as in logs of SGLang 0.5.8 and vLLM 0.20 from machines with eight GPUs, in the sources of SGLang 0.5.9, and as Slipway's launcher of
-llama.cpp writes them. Progress bars come as one line a step because the unit says so (TQDM_BAR_FORMAT); a bar that was written over itself
+Lines are as in logs of SGLang 0.5.8 and vLLM 0.20 from machines with eight GPUs, in the sources of SGLang 0.5.9, and as Slipway's launcher and
+llama.cpp (xllamacpp 2026.10) write them. Progress bars come as one line a step because the unit says so (TQDM_BAR_FORMAT); a bar that was written over itself
 is read by its last step.
 """
 
@@ -51,10 +51,10 @@ _VLLM = {
     r"world_size=\d+ rank=|using nccl==|\[Gloo\] Rank": CONNECTING,
 }
 _LLAMACPP = {
-    r"llamacpp-server: serving|server is listening on": READY,
-    r"warming up the model": WARMING,
-    r"llama_context:|llama_kv_cache|llama_init_from_model": ALLOCATING,
-    r"llamacpp-server: loading|llama_model_loader:|load_tensors:|print_info:": LOADING,
+    r"llamacpp-server: serving|listening on http": READY,
+    r"warming up the model|model loaded": WARMING,
+    r"llama_kv_cache|llama_context:|threadpool init|initializing, n_slots": ALLOCATING,
+    r"llamacpp-server: loading|loading model|load_tensors:": LOADING,
 }
 _SIGNS = {
     engine: [(re.compile(pattern), phase) for pattern, phase in table.items()]
