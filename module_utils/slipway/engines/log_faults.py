@@ -114,7 +114,7 @@ def find(unit: str, engine: str | None, texts: t.Sequence[str]) -> list[Finding]
     for text in texts:
         rank, rest = startup.split(text)
         told = startup.sign(engine, rest) if engine else None
-        phase = told[0] if told and not rank.strip("0") else phase
+        phase = told[0] if told and startup.first(rank) else phase
         said = [*said[-_BEFORE_LINES:], rest]
         match = _match(rest, said)
         if match:

@@ -69,7 +69,7 @@ _PREFIX = re.compile(
     r"^(?:\[\d{4}-\d\d-\d\d [\d:]+((?: \w+)*)\] |((?:\([\w ]+ ?(?:pid=\d+)?\) )+))?"
     r"(?:(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d [\d:]+ \[[\w.]+:\d+\] )?"
 )
-_RANK = re.compile(r"(?:TP|PP|DP|EP)(\d+)")
+_RANK = re.compile(r"(?:TP|PP|DP|EP)\d+")
 # Says nothing about the start: requests (the probe's own among them), and vLLM's word that a worker keeps it waiting.
 _NOISE = re.compile(
     r'"(?:GET|POST|HEAD|OPTIONS) /\S* HTTP/1|No available shared memory broadcast block|[Hh]ealth check|^\s*$'
@@ -86,7 +86,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a start is. ``done`` of ``total`` are finished. ``quiet_seconds``: since the last sign of progress; ``last`` is the last line that was one."""
+    """Where a start is. ``done`` of ``total`` are finished. ``quiet_seconds``: since the last sign of progress; ``last`` is the last line that was one.
+
+    ``behind`` are ranks that have not said that they came to this phase, where others did.
+    """
 
     phase: str
     done: int | None
@@ -94,6 +97,7 @@ class Progress:
     phase_seconds: float
     quiet_seconds: float
     last: str
+    behind: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
@@ -108,7 +112,12 @@ def split(text: str) -> tuple[str, str]:
     """The rank that a line is of (empty where it does not say) and what it says, without time and place."""
     found = _PREFIX.match(text)
     head = found[0] if found else ""
-    return "".join(_RANK.findall(head)), text[len(head) :]
+    return " ".join(_RANK.findall(head)), text[len(head) :]
+
+
+def first(rank: str) -> bool:
+    """Whether it is the first of all ranks, or none."""
+    return not re.search("[1-9]", rank)
 
 
 def sign(engine: str, text: str) -> tuple[str, int | None, int | None] | None:
@@ -130,12 +139,15 @@ def read(engine: str, lines: t.Iterable[Line], started: float, now: float) -> Pr
     since = lived = started
     last = ""
     said: set[tuple[str, str]] = set()
+    ranks: dict[str, set[str]] = {}
     for line in lines:
         if _NOISE.search(line.text):
             continue
         rank, rest = split(line.text)
         told = sign(engine, rest)
-        if told and not rank.strip("0"):
+        if rank:
+            ranks.setdefault(rank, set()).update(told[:1] if told else ())
+        if told and first(rank):
             if told[0] != phase:
                 phase, done, total, since = told[0], None, None, line.seconds
                 said.clear()
@@ -146,4 +158,7 @@ def read(engine: str, lines: t.Iterable[Line], started: float, now: float) -> Pr
         if key not in said:
             said.add(key)
             lived, last = line.seconds, line.text
-    return Progress(phase, done, total, now - since, now - lived, last.strip())
+    came = [rank for rank, phases in ranks.items() if phase in phases]
+    # Some phases only the first rank tells of.
+    behind = sorted(set(ranks) - set(came)) if len(came) > 1 else []
+    return Progress(phase, done, total, now - since, now - lived, last.strip(), tuple(behind))

@@ -69,6 +69,8 @@ def judge(unit: str, engine: str, progress: Progress, limit: Limit, processes: s
         return None
     ranks = progress.phase == CONNECTING and engine != "llamacpp"
     parts = [f"{progress.words}: {how}"]
+    if progress.behind:
+        parts.append(f"not come so far: {', '.join(progress.behind)}")
     if progress.last:
         parts.append(f"its last word: {progress.last[-300:]}")
     if processes:

@@ -73,6 +73,14 @@ def test_only_the_first_rank_tells_the_phase_and_all_show_that_they_live() -> No
     assert read("vllm", "(Worker_TP3 pid=353) INFO 05-15 03:31:21 [x.py:1] torch.compile took 4 s").phase == "starting"
 
 
+def test_who_is_behind() -> None:
+    begin = [f"[2026-01-29 00:50:31 DP0 TP{rank}] Load weight begin." for rank in range(4)]
+    end = [f"[2026-01-29 00:50:39 DP0 TP{rank}] Load weight end. elapsed=8 s" for rank in (0, 1, 3)]
+    assert read("sglang", *begin, *end).behind == ("DP0 TP2",)
+    # One alone proves nothing: of some phases only the first rank tells.
+    assert read("sglang", *begin, end[0]).behind == ()
+
+
 def test_a_draft_model_is_loaded_after_the_first_was_captured() -> None:
     begin = TP0 + "Capture cuda graph begin."
     assert read("sglang", begin, TP0 + "Load weight begin. avail mem=20 GB").words == "loading weights"

@@ -40,6 +40,15 @@ def test_a_phase_over_its_limit(engine: str, seen: startup.Progress, fault_id: s
     assert (found.id if found else None, found.detail if found else "") == (fault_id, detail)
 
 
+def test_ranks_that_are_behind_are_named() -> None:
+    seen = startup.Progress("allocating", None, None, 90, 90, "a last line", ("TP2", "TP5"))
+    found = watchdog.judge("serve.service", "sglang", seen, LIMIT, "")
+    assert found
+    assert found.detail == (
+        "allocating KV cache: no sign of progress for 90 s (limit 60 s); not come so far: TP2, TP5; its last word: a last line"
+    )
+
+
 def test_declared_limits_replace_the_engines() -> None:
     made = watchdog.limits("vllm", {"loading": {"quiet_seconds": "30"}, "ready": {"total_seconds": 9}})
     assert made["loading"][:2] == (30, 7200)
