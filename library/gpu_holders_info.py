@@ -14,6 +14,7 @@ version_added: "0.1.0"
 description:
   - Looks which processes of this machine have device nodes of GPUs open, and names each by pid, command, unit and state.
   - A process that has a GPU open has memory of it. In a guest only the guest's own processes are seen, on a node those of its guests, too.
+  - Of a service that was stopped, processes that are still in its control group are told, too.
   - NVIDIA's persistence daemon is left out. The task does not fail for what it finds. It needs root, to see the files of all processes.
 author: [Slipway contributors]
 options:
@@ -64,7 +65,7 @@ holders:
   sample:
     - {pid: 4711, name: python3, command: python3 train.py, unit: session-3.scope, user: me, state: S, devices: [/dev/nvidia0], computes: true}
 findings:
-  description: What was found, such as V(GPU_IN_USE), V(GPU_LEFT_IN_USE). Who has a GPU open and does not compute is a warning.
+  description: What was found, such as V(GPU_IN_USE), V(GPU_LEFT_IN_USE), V(SERVER_LEFT_RUNNING). Who has a GPU open and does not compute is a warning.
   returned: always
   type: list
   elements: dict
@@ -89,8 +90,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 
 def run(params: dict[str, t.Any], check_mode: bool, root: str = "/") -> dict[str, t.Any]:
     """Look, and judge. ``check_mode`` makes no difference: nothing is ever changed."""
-    found = holders.wait(Tree(root), params["devices"], params["unit"], params["running"], params["timeout_seconds"])
-    findings = holders.judge(found, params["unit"], params["user"])
+    asked = (params["devices"], params["unit"], params["running"], params["timeout_seconds"])
+    found, remain = holders.wait(Tree(root), *asked)
+    findings = holders.judge(found, remain, params["unit"], params["user"])
     return {"changed": False, "holders": found, "findings": [one.as_dict() for one in findings]}
 
 

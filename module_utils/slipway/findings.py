@@ -833,6 +833,11 @@ CATALOGUE: dict[str, Fault] = {
         "End it (the detail names it), and see how it left the unit's control group: what starts helpers through cron, at, systemd-run or another "
         "service takes them out of it",
     ),
+    "SERVER_LEFT_RUNNING": Fault(
+        "fail",
+        "A process of the server is still there after it was stopped.",
+        "One in state D waits for a device and cannot be killed: see the node's dmesg, and reboot the node where it stays; end any other with kill -9",
+    ),
     "GPU_LOST": Fault(
         "fail",
         "A GPU stopped working.",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 import re
 import time
@@ -50,23 +51,41 @@ def look(tree: Tree, devices: t.Collection[str], unit: str, running: bool) -> li
     return found
 
 
+def left(tree: Tree, unit: str) -> list[dict[str, t.Any]]:
+    """``pid command state`` of each process that is still in the control group of a service that was stopped."""
+    folder = f"/sys/fs/cgroup/system.slice/{unit}"
+    found = []
+    for above, _folders, _files in os.walk(tree.path(folder)):
+        for pid in (tree.attribute(f"/{os.path.relpath(above, tree.root)}/cgroup.procs") or "").split():
+            found.append({"pid": int(pid), "command": _command(tree, int(pid)), "state": _state(tree, int(pid))})
+    return found
+
+
 def wait(
     tree: Tree, devices: t.Collection[str], unit: str, running: bool, seconds: float
-) -> list[dict[str, t.Any]] | None:
-    """``look``, again for so long as somebody has them: a process that is ending gives them back within seconds."""
+) -> tuple[list[dict[str, t.Any]] | None, list[dict[str, t.Any]]]:
+    """``look`` and ``left``, again for so long as somebody is there: a process that is ending gives its GPUs back within seconds."""
     deadline = time.monotonic() + seconds
     while True:
-        found = look(tree, devices, unit, running)
-        if not found or time.monotonic() >= deadline:
+        found = look(tree, devices, unit, running), [] if running else left(tree, unit)
+        if not any(found) or time.monotonic() >= deadline:
             return found
         time.sleep(_PAUSE_SECONDS)
 
 
-def judge(found: list[dict[str, t.Any]] | None, unit: str, user: str) -> list[Finding]:
-    """``GPU_LEFT_IN_USE`` for what is of the server's ``unit`` or ``user``, ``GPU_IN_USE`` for others, who only warn where they do not compute."""
+def judge(found: list[dict[str, t.Any]] | None, remain: list[dict[str, t.Any]], unit: str, user: str) -> list[Finding]:
+    """``GPU_LEFT_IN_USE`` for what is of the server's ``unit`` or ``user``, ``GPU_IN_USE`` for others, who only warn where they do not compute.
+
+    ``SERVER_LEFT_RUNNING`` for what ``left`` found beside them.
+    """
     if found is None:
         return [finding("FACT_UNREADABLE", "/proc", "who has the GPUs open could not be read")]
-    findings = []
+    pids = {process["pid"] for process in found}
+    findings = [
+        finding("SERVER_LEFT_RUNNING", unit, f"pid {one['pid']} ({one['command'][:120]}), state {one['state']}")
+        for one in remain
+        if one["pid"] not in pids
+    ]
     for process in found:
         detail = f"pid {process['pid']} ({process['command'][:120]})"
         detail += f" of unit {process['unit']}" if process["unit"] else " of no unit"

@@ -72,6 +72,19 @@ def test_a_server_that_runs_has_its_own(machine: Machine) -> None:
     assert machine.look(running=True)["holders"] == []
 
 
+def test_what_is_left_of_its_control_group(machine: Machine) -> None:
+    group = machine.root / f"sys/fs/cgroup/system.slice/{UNIT}/worker"
+    group.mkdir(parents=True)
+    (group.parent / "cgroup.procs").write_text("")
+    (group / "cgroup.procs").write_text("7\n8\n")
+    machine.process(7, f"/system.slice/{UNIT}/worker", "/dev/nvidia0", state="D")
+    machine.process(8, f"/system.slice/{UNIT}/worker", "/dev/null", state="D")
+    found = told(machine.look())
+    assert [(one[0], one[2]) for one in found] == [("SERVER_LEFT_RUNNING", UNIT), ("GPU_LEFT_IN_USE", "/dev/nvidia0")]
+    assert found[0][3] == "pid 8 (python3 -m work), state D"
+    assert machine.look(running=True)["findings"] == []
+
+
 def test_other_devices_do_not_matter(machine: Machine) -> None:
     machine.process(7, "/a.scope", "/dev/nvidia5", "/dev/nvidia-uvm")
     machine.process(8, "/b.scope", "/dev/nvidiactl", "/dev/nvidia-uvm")
