@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits for an inference server and says meanwhile what the server says; the looking is done by the module of this name.
+"""Waits for an inference server and says meanwhile what the server says; the looking is done by modules.
 
-It runs on the controller, calls modules and knows nothing else: a wait of minutes without a word looks like a hang.
+It runs on the controller, calls modules and knows nothing else: a wait of minutes without a word looks like a hang. ``inference_probe`` says
+whether the server answers, ``server_log_info`` how far its start is, whether it died or hangs, and why.
 """
 
 from __future__ import annotations
 
-import re
 import time
 import typing as t
 
@@ -16,13 +16,14 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 PAUSE_SECONDS = 1.0
+# Between two lines about the same phase: some engines load several shards a second.
+SAME_PHASE_SECONDS = 5.0
 # As documented in the module.
 DEFAULT_TIMEOUT_SECONDS = 300
-LOG_LINES = 20
-# What systemd says at each start and end of a unit, whatever the cause.
-ROUTINE = re.compile(
-    r"^(Starting|Started|Stopping|Stopped) |: (Scheduled restart job|Main process exited|Failed with result|Consumed )"
-)
+# Of the log, in a message; the result has more.
+TOLD_LINES = 6
+# Findings that leave the reader to the log.
+UNEXPLAINED = ("SERVER_DIED", "SERVER_HUNG", "WORKER_DIED", "NCCL_HUNG")
 
 display = Display()
 
@@ -35,16 +36,20 @@ class ActionModule(ActionBase):
         super().run(tmp, task_vars)
         task_vars = task_vars or {}
         arguments = dict(self._task.args)
-        unit = arguments.pop("unit", None)
+        watched = {
+            "unit": arguments.pop("unit", None),
+            "engine": arguments.pop("engine", None),
+            "limits": arguments.pop("phase_limits", None) or {},
+        }
         waiting = boolean(arguments.pop("wait", False), strict=False)
         if waiting and not self._task.check_mode:
-            failure = self._wait(arguments, unit, task_vars)
+            failure = self._wait(arguments, {name: value for name, value in watched.items() if value}, task_vars)
             if failure:
                 return failure
         return self._probe(arguments, task_vars)
 
     def _wait(
-        self, arguments: dict[str, t.Any], unit: str | None, task_vars: dict[str, t.Any]
+        self, arguments: dict[str, t.Any], watched: dict[str, t.Any], task_vars: dict[str, t.Any]
     ) -> dict[str, t.Any] | None:
         """Probe until the server is ready, and return nothing; or return how the task fails."""
         try:
@@ -52,77 +57,84 @@ class ActionModule(ActionBase):
             limit = DEFAULT_TIMEOUT_SECONDS if given is None else float(given)
         except ValueError as error:
             raise AnsibleActionFail(f"timeout_seconds is no number: {error}") from error
-        host = task_vars.get("inventory_hostname", "")
         started = time.monotonic()
-        restarts, said = None, ""
+        told: dict[str, t.Any] = {}
+        before: dict[str, t.Any] = {}
         while True:
             result = self._probe({**arguments, "checks": ["ready"]}, task_vars)
             if result.get("failed") or result.get("ready"):
                 return result if result.get("failed") else None
             waited = time.monotonic() - started
+            asked = {**watched, **before, "waited_seconds": waited}
+            log = self._log(asked, task_vars) if "unit" in watched else {}
+            if log.get("failed"):
+                return log
+            before = {name: log[name] for name in ("run_id", "restarts") if log.get(name) not in (None, "")}
             words = _words(result)
-            if unit:
-                death, restarts = self._death(unit, restarts, task_vars)
-                if death:
-                    # Whatever answers at its address now, if anything does, is not this server.
-                    return self._failure(
-                        result, unit, f"{unit} {death}", task_vars, "Mend the cause and run this again"
-                    )
+            if log.get("phase"):
+                words = f"ready by its log, {words}" if log["phase"] == "ready" else log["words"]
+            if log.get("died"):
+                # Whatever answers at its address now, if anything does, is not this server.
+                at = f" while {log['words']}" if log.get("words") else ""
+                return self._failure(result, log, f"{watched['unit']} {log['died']}{at}", task_vars)
+            if log.get("hung"):
+                return self._failure(result, log, f"{watched['unit']} hangs while {log['words']}", task_vars)
             if result.get("final"):
-                return self._failure(result, None, words, task_vars)
+                return self._failure(result, {}, words, task_vars)
             if waited >= limit:
-                return self._failure(result, unit, f"it is not ready after {waited:.0f} s: {words}", task_vars)
-            if words != said:  # that the wait goes on is said by the output (callback_plugins/slipway.py)
-                display.display(f"[{host}] waiting for {arguments.get('endpoint')}: {waited:.0f} s, {words}")
-                said = words
+                cause = f"it is not ready after {waited:.0f} s: {words}"
+                return self._failure(result, log, cause, task_vars)
+            self._tell(arguments, words, log.get("phase"), waited, told, task_vars)
             time.sleep(PAUSE_SECONDS)
+
+    def _tell(
+        self,
+        arguments: dict[str, t.Any],
+        words: str,
+        phase: str | None,
+        waited: float,
+        told: dict[str, t.Any],
+        task_vars: dict[str, t.Any],
+    ) -> None:
+        """A line where something changed; that the wait goes on is said by the output (callback_plugins/slipway.py)."""
+        if words == told.get("words"):
+            return
+        if phase and phase == told.get("phase") and waited - told["waited"] < SAME_PHASE_SECONDS:
+            return
+        host = task_vars.get("inventory_hostname", "")
+        display.display(f"[{host}] waiting for {arguments.get('endpoint')}: {waited:.0f} s, {words}")
+        told.update(words=words, phase=phase, waited=waited)
 
     def _probe(self, arguments: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         return self._execute_module(module_name="inference_probe", module_args=arguments, task_vars=task_vars)
 
-    def _command(self, argv: list[str], task_vars: dict[str, t.Any]) -> str:
-        """What a command on the target prints; empty where it cannot be run."""
-        result = self._execute_module(
-            module_name="ansible.builtin.command", module_args={"argv": argv}, task_vars=task_vars
-        )
-        return "" if result.get("failed") else str(result.get("stdout", ""))
-
-    def _death(self, unit: str, restarts: int | None, task_vars: dict[str, t.Any]) -> tuple[str, int | None]:
-        """How the unit died, in words or empty, and how often systemd has restarted it so far."""
-        argv = ["systemctl", "show", "-p", "LoadState,ActiveState,SubState,Result,NRestarts", "--", unit]
-        shown = self._command(argv, task_vars)
-        state = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
-        if not state:
-            return "", restarts
-        if state.get("LoadState") == "not-found":
-            return "does not exist", restarts
-        count = int(state.get("NRestarts") or 0)
-        how = state.get("Result", "unknown")
-        if state.get("ActiveState") in ("failed", "inactive"):
-            return f"is not running, result {how}", count
-        # Between two starts the result is that of the last; after a restart only the count tells.
-        if state.get("SubState") == "auto-restart" or (restarts is not None and count > restarts):
-            return f"died and was restarted by systemd, result {how}", count
-        return "", count
+    def _log(self, arguments: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        return self._execute_module(module_name="server_log_info", module_args=arguments, task_vars=task_vars)
 
     def _failure(
-        self, result: dict[str, t.Any], unit: str | None, cause: str, task_vars: dict[str, t.Any], remedy: str = ""
+        self, result: dict[str, t.Any], log: dict[str, t.Any], cause: str, task_vars: dict[str, t.Any]
     ) -> dict[str, t.Any]:
-        """The task's failure, with the findings of the last look and the last lines of the unit's log."""
-        findings = result.get("findings") or [{}]
-        remedy = remedy or findings[0].get("remedy") or "Read the server's log"
+        """The task's failure: the finding that explains it leads, and the log is quoted only where none does."""
+        of_log, of_probe = log.get("findings") or [], result.get("findings") or []
         endpoint = self._task.args.get("endpoint")
         message = f"Cannot use server '{endpoint}' on {task_vars.get('inventory_hostname', '')}: {cause}."
-        log: list[str] = []
-        if unit:
-            argv = ["journalctl", "-u", unit, "-n", str(LOG_LINES), "-o", "cat", "--no-pager"]
-            log = self._command(argv, task_vars).splitlines()
-            if log:
-                told = [line.strip() for line in log if line.strip()]
-                told = [line for line in told if not ROUTINE.search(line)] or told
-                message += " The last lines of its log: " + " | ".join(told[-6:])
-                message = message.rstrip(".") + "."
-        return {**result, "failed": True, "msg": f"{message} {remedy}.", "log": log}
+        if of_log:
+            first = of_log[0]
+            parts = [part.strip().rstrip(".") for part in (first["summary"], first["detail"]) if part]
+            message += f" {first['id']}, {first['subject']}: {'. '.join(parts)}."
+        lines = log.get("log") or []
+        if lines and (not of_log or of_log[0]["id"] in UNEXPLAINED):
+            message += f" The last lines of its log: {' | '.join(lines[-TOLD_LINES:])}".rstrip(".") + "."
+        remedies = [found["remedy"] for found in [*of_log, *of_probe] if found.get("remedy")]
+        remedy = (remedies or ["Read the server's log"])[0].rstrip(".")
+        return {
+            **result,
+            "failed": True,
+            "msg": f"{message} {remedy}.",
+            "log": lines,
+            "phase": log.get("phase"),
+            "findings": [*of_log, *of_probe],
+        }
 
 
 def _words(result: dict[str, t.Any]) -> str:

@@ -14,7 +14,7 @@ version_added: "0.1.0"
 description:
   - Asks an OpenAI-compatible endpoint, from the controller or from the guest, directly and not through a proxy.
   - A server is ready when its health page is well, it serves the model and it has generated a token.
-  - What is wrong with a server is a finding. The task fails only where O(wait) timed out, or an option is invalid.
+  - What is wrong with a server is a finding. The task fails only where O(wait) found that it will not be ready, or timed out, or an option is invalid.
   - The module looks once. The action plugin of the same name, which runs on the controller, does the waiting.
 author: [Slipway contributors]
 options:
@@ -90,9 +90,19 @@ options:
     default: 300
   unit:
     description:
-      - Systemd unit of the server on the machine that the task runs on. When it dies, O(wait) ends at once and the last lines of its log are shown.
+      - Systemd unit of the server on the machine that the task runs on. When it dies, O(wait) ends at once and says why.
       - Handled by the action plugin.
     type: str
+  engine:
+    description:
+      - Engine of the server, for O(wait) with O(unit) to say how far its start is and to end when a phase of it hangs (M(server_log_info)).
+      - Handled by the action plugin.
+    type: str
+    choices: [llamacpp, sglang, vllm]
+  phase_limits:
+    description: How long each phase may take, as O(server_log_info#module:limits). Handled by the action plugin.
+    type: dict
+    default: {}
 attributes:
   check_mode:
     description: Runs as always, since it only asks; O(wait) does not wait.
@@ -151,7 +161,7 @@ final:
   type: bool
 log:
   description: The last lines of the log of O(unit).
-  returned: when O(wait) timed out
+  returned: when O(wait) failed
   type: list
   elements: str
 findings:
@@ -198,6 +208,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "wait": {"type": "bool", "default": False},
     "timeout_seconds": {"type": "int", "default": 300},
     "unit": {"type": "str"},
+    "engine": {"type": "str", "choices": ["llamacpp", "sglang", "vllm"]},
+    "phase_limits": {"type": "dict", "default": {}},
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the options of ``model_preflight`` to its result, for a model of Hugging Face's form: looks, asks, and lets pure files loading."""
+"""From the options of ``model_preflight`` to its result, for a model of Hugging Face's form: looks, asks, and lets pure files judge."""
 
 from __future__ import annotations
 

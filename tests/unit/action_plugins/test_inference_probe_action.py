@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import typing as t
 from pathlib import Path
 
@@ -19,12 +20,15 @@ echo "$@" >> {folder}/calls
 cat {folder}/state
 """
 JOURNALCTL = """#!/bin/sh
-echo "Started serve.service - a model."
-echo "loading the model"
-echo "RuntimeError: torn file"
-echo "serve.service: Main process exited, code=exited, status=1/FAILURE"
+cat {folder}/journal
 """
-RUNNING = "LoadState=loaded\nActiveState=active\nSubState=running\nResult=success\nNRestarts=0\n"
+RUNNING = "LoadState=loaded\nActiveState=active\nSubState=running\nResult=success\nNRestarts=0\nInvocationID=1a\n"
+LOG = [
+    "Started serve.service - a model.",
+    "llamacpp-server: loading /srv/m.gguf",
+    "RuntimeError: torn file",
+    "serve.service: Main process exited, code=exited, status=1/FAILURE",
+]
 
 
 class Play:
@@ -38,9 +42,16 @@ class Play:
             command.chmod(0o755)
         (folder / "ansible.cfg").touch()
         self.state(RUNNING)
+        self.log(LOG)
 
     def state(self, text: str) -> None:
         (self.folder / "state").write_text(text)
+
+    def log(self, texts: list[str], seconds_ago: float = 0) -> None:
+        """What the journal has, all of it written so long ago."""
+        at = str(int((time.monotonic() - seconds_ago) * 1e6))
+        entries = [json.dumps({"MESSAGE": text, "__MONOTONIC_TIMESTAMP": at}) for text in texts]
+        (self.folder / "journal").write_text("\n".join(entries) + "\n")
 
     def __call__(self, *options: str, **arguments: t.Any) -> tuple[int, str, dict[str, t.Any]]:
         """Exit code, everything that was shown, and the task's result."""
@@ -92,27 +103,73 @@ def test_says_what_the_server_says_and_ends_when_it_is_ready(play: Play, server:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=exit-code\nNRestarts=5\n", "result exit-code"),
         (
-            "LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nResult=oom-kill\nNRestarts=1\n",
-            "died and was restarted by systemd, result oom-kill",
+            "LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=exit-code\nNRestarts=5\n",
+            "is not running, result exit-code",
         ),
-        ("LoadState=not-found\nActiveState=inactive\nSubState=dead\nNRestarts=0\n", "does not exist"),
+        (
+            "LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nResult=exit-code\nNRestarts=1\n",
+            "died and is restarted by systemd, result exit-code",
+        ),
     ],
-    ids=["failed", "restarting", "absent"],
+    ids=["failed", "restarting"],
 )
 def test_a_dead_unit_ends_the_wait_with_its_log(play: Play, server: OpenAIServer, state: str, words: str) -> None:
     server.health = (503, {})
     play.state(state)
     code, _shown, result = play(wait=True, unit="serve.service", timeout_seconds=50)
     assert code != 0
-    assert result["msg"].startswith(f"Cannot use server '{server.endpoint}' on guest1: serve.service ")
-    assert words in result["msg"]
-    assert result["msg"].endswith(
-        " The last lines of its log: loading the model | RuntimeError: torn file. Mend the cause and run this again."
+    assert result["msg"].startswith(
+        f"Cannot use server '{server.endpoint}' on guest1: serve.service {words}. SERVER_DIED"
     )
-    assert [line for line in result["log"] if "serve" not in line] == ["loading the model", "RuntimeError: torn file"]
-    assert [one["id"] for one in result["findings"]] == ["SERVER_NOT_READY"]
+    assert "its last word: RuntimeError: torn file." in result["msg"]
+    assert (
+        " The last lines of its log: llamacpp-server: loading /srv/m.gguf | RuntimeError: torn file." in result["msg"]
+    )
+    assert result["msg"].endswith("mend the cause and run this again.")
+    assert result["log"] == LOG[1:3]
+    assert [one["id"] for one in result["findings"]] == ["SERVER_DIED", "SERVER_NOT_READY"]
+
+
+def test_a_unit_that_does_not_exist_ends_the_wait(play: Play, server: OpenAIServer) -> None:
+    server.health = (503, {})
+    play.state("LoadState=not-found\nActiveState=inactive\nSubState=dead\nNRestarts=0\n")
+    code, _shown, result = play(wait=True, unit="serve.service", timeout_seconds=50)
+    assert (code != 0, [one["id"] for one in result["findings"]]) == (True, ["SERVER_NOT_READY"])
+    assert f"Cannot use server '{server.endpoint}' on guest1: serve.service does not exist." in result["msg"]
+
+
+def test_a_known_fault_leads_and_the_log_is_not_quoted(play: Play, server: OpenAIServer) -> None:
+    server.health = (503, {})
+    play.state("LoadState=loaded\nActiveState=failed\nResult=exit-code\nExecMainCode=1\nExecMainStatus=1\n")
+    play.log([*LOG[:2], "llamacpp-server: Cannot start: [Errno 98] Address already in use."])
+    code, _shown, result = play(wait=True, unit="serve.service", engine="llamacpp")
+    assert code != 0
+    assert result["msg"].startswith(
+        f"Cannot use server '{server.endpoint}' on guest1: serve.service is not running, result exit-code, exit code 1 while loading weights."
+        " PORT_IN_USE, serve.service: Another process listens at the server's port. llamacpp-server: Cannot start: [Errno 98] Address already"
+    )
+    assert "last lines" not in result["msg"]
+    assert "inference_server_port" in result["msg"]
+
+
+def test_a_phase_that_hangs_ends_the_wait_by_its_name(play: Play, server: OpenAIServer) -> None:
+    server.health = (503, {})
+    play.log(LOG[:2], seconds_ago=40)
+    limits = {"loading": {"quiet_seconds": 30}}
+    code, shown, result = play(
+        wait=True, unit="serve.service", engine="llamacpp", phase_limits=limits, timeout_seconds=90
+    )
+    assert (code != 0, result["phase"], result["findings"][0]["id"]) == (True, "loading", "SERVER_HUNG"), shown
+    assert "serve.service hangs while loading weights. SERVER_HUNG, serve.service: " in result["msg"]
+
+
+def test_the_phase_is_shown_while_it_waits(play: Play, server: OpenAIServer) -> None:
+    server.loading = [(503, {"error": {"message": "Loading model"}})] * 2
+    play.log(LOG[:2])
+    code, shown, _result = play(wait=True, unit="serve.service", engine="llamacpp")
+    assert code == 0, shown
+    assert re.findall(r"waiting for \S+: \d+ s, (.*)", shown) == ["loading weights"]
 
 
 def test_what_waiting_can_not_help_ends_at_once(play: Play, server: OpenAIServer) -> None:
