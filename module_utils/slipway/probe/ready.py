@@ -56,6 +56,9 @@ def _generate(client: Client, model: str, timeout_seconds: float) -> Readiness:
         return _unauthorized(client, reply)
     if reply.status != 200 or not reply.body.get("choices"):
         return _not_ready(client, f"generation: {reply.words}")
+    usage = reply.body.get("usage")
+    if isinstance(usage, dict) and usage.get("completion_tokens") == 0:
+        return _not_ready(client, "generation: it answers without having generated a token")
     return Readiness(True, model)
 
 

@@ -109,7 +109,7 @@ def test_coherence(server: OpenAIServer, probe: Probe) -> None:
         ("case-four", False),
         ("case-five", False),
     ]
-    assert ids(result) == ["ANSWER_WRONG", "ANSWER_EMPTY", "ANSWER_INCOHERENT", "REASONING_OVER_BUDGET"]
+    assert ids(result) == ["ANSWER_WRONG", "ANSWER_EMPTY", "ANSWER_LOOPS", "REASONING_OVER_BUDGET"]
     assert {one["severity"] for one in result["findings"]} == {"fail"}
     assert (result["answers"][0]["question"], result["answers"][0]["answer"]) == ("one", "It is Tokyo.")
     assert result["throughput"] is None
@@ -124,14 +124,14 @@ def test_a_case_that_expects_nothing_must_make_sense(server: OpenAIServer, probe
     result = probe(checks=["coherence"], cases=cases)
     assert [one["passed"] for one in result["answers"]] == [True, False, False]
     found = [(one["id"], one["severity"], one["subject"]) for one in result["findings"]]
-    assert found == [("ANSWER_EMPTY", "fail", "none"), ("ANSWER_INCOHERENT", "fail", "loop")]
+    assert found == [("ANSWER_EMPTY", "fail", "none"), ("ANSWER_LOOPS", "fail", "loop")]
 
 
 def test_each_case_has_its_own_length(server: OpenAIServer, probe: Probe) -> None:
     probe(checks=["coherence"], cases=[{"id": "a", "prompt": "a", "max_tokens": 7}, {"id": "b", "prompt": "b"}])
     asked = [body for path, body in server.requests if path == "/v1/chat/completions"]
-    # The first is the one token that readiness asks for.
-    assert [body["max_tokens"] for body in asked] == [1, 7, 64]
+    # The first is the one token that readiness asks for, the second the warm-up.
+    assert [body["max_tokens"] for body in asked] == [1, 8, 7, 64]
 
 
 def test_coherence_without_a_case_is_not_good(server: OpenAIServer, probe: Probe) -> None:
@@ -173,7 +173,7 @@ def test_the_module_looks_once(server: OpenAIServer, probe: Probe) -> None:
         ({"endpoint": "127.0.0.1:8000"}, "no address of the form http://ADDRESS:PORT/v1"),
         ({"endpoint": "file:///etc/passwd"}, "no address of the form"),
         ({"answer_timeout_seconds": 1}, "answer_timeout_seconds is less than 5"),
-        ({"cases": [{"id": "bad", "prompt": "?", "expect": "("}]}, "expect of case 'bad' is no regular expression"),
+        ({"cases": [{"id": "bad", "prompt": "?", "expect": "("}]}, "case 'bad': expect '(' is no regular expression"),
     ],
 )
 def test_refuses(server: OpenAIServer, probe: Probe, arguments: dict[str, t.Any], part: str) -> None:
