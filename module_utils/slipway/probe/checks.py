@@ -36,7 +36,7 @@ def look(params: t.Mapping[str, t.Any], check_mode: bool = False) -> dict[str, t
     further = [check for check in params["checks"] if check != "ready"]
     warm = Warm()
     if state.model is not None and further:
-        warm, fault = warm_up(client, state.model, params["warm_up_timeout_seconds"])
+        warm, fault = warm_up(client, state.model, state.template_tokens, params["warm_up_timeout_seconds"])
         findings += [fault] if fault else []
     if findings:
         findings += [finding("CHECK_NOT_MADE", check, "the server is not ready") for check in further]

@@ -100,7 +100,7 @@ def _long_prompt(talk: Talk, case: Case) -> list[Answer]:
     turn = case.turns[0]
     for number, where in enumerate(case.at):
         needles = [(turn.needle, prompts.place(where))] if turn.needle else []
-        prompt = _long(talk, case, needles, turn.prompt, start=1 + 1000 * number)
+        prompt = _long(talk, case, needles, turn.prompt, start=prompts.FIRST + 1000 * number)
         note = f"{turn.needle and 'its sentence at the ' + where + ' of '}about {case.tokens} tokens"
         answer = _put(talk, case, turn, _alone(prompt), note=note)
         answers.append(answer)
@@ -197,7 +197,9 @@ def _put(
     return answer
 
 
-def _long(talk: Talk, case: Case, needles: t.Sequence[tuple[str, float]], question: str, start: int = 1) -> str:
+def _long(
+    talk: Talk, case: Case, needles: t.Sequence[tuple[str, float]], question: str, start: int = prompts.FIRST
+) -> str:
     """A prompt of about ``case.tokens`` tokens."""
     length = (
         int(case.tokens * talk.characters_per_token) - len(question) - sum(len(needle) for needle, _place in needles)

@@ -115,7 +115,7 @@ def _stream(client: Client, request: dict[str, t.Any], timeout_seconds: float, c
 
 def _request(shape: Shape, output_tokens: int, fixed: bool) -> dict[str, t.Any]:
     # Another number at the head of each prompt, so that none is answered from the cache of prefixes: prefill is measured too.
-    start = 1000 + secrets.randbelow(900_000)
+    start = prompts.FIRST + secrets.randbelow(prompts.LAST - prompts.FIRST)
     text = prompts.filler(int(shape.prompt_tokens * shape.characters_per_token), start)
     return {
         "model": shape.model,

@@ -12,6 +12,9 @@ import typing as t
 
 # Of most tokenizers and English; what the server counted of a first request takes its place.
 CHARACTERS_PER_TOKEN = 4.0
+# Numbers of sentences have four digits: some tokenizers take a token a digit, and lengths would differ.
+FIRST = 1001
+LAST = 9000
 
 _THINGS = (
     *("copper wire", "oak planks", "glass jars", "wool blankets", "roof tiles", "paper rolls", "rubber hoses"),
@@ -25,8 +28,8 @@ _ACTS = ("weighed", "counted", "sealed", "opened", "painted", "moved", "labelled
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 
 
-def filler(characters: int, start: int = 1) -> str:
-    """Sentences of together about that many characters, counted from ``start``."""
+def filler(characters: int, start: int = FIRST) -> str:
+    """Sentences of together about that many characters, numbered from ``start``."""
     sentences: list[str] = []
     size = 0
     for number in itertools.count(start):

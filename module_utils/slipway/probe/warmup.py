@@ -11,7 +11,7 @@ from ..findings import Finding, finding
 from . import prompts, reply
 from .client import Client, Unreachable
 
-CHARACTERS = 600
+CHARACTERS = 300
 OUTPUT_TOKENS = 8
 # Of one token, in characters: outside of these the server has counted something else.
 _PLAUSIBLE = (0.5, 12.0)
@@ -31,9 +31,12 @@ class Warm:
         return {"seconds": self.seconds, "prompt_tokens": self.prompt_tokens, "output_tokens": self.output_tokens}
 
 
-def warm_up(client: Client, model: str, timeout_seconds: float) -> tuple[Warm, Finding | None]:
-    """Ask once. A first request was seen to run at 0.12 tokens a second (rtx6kpro, models/glm5), so it has a limit of its own."""
-    text = f"{prompts.filler(CHARACTERS, start=7)} Which of these was sealed?"
+def warm_up(client: Client, model: str, template_tokens: int, timeout_seconds: float) -> tuple[Warm, Finding | None]:
+    """Ask once. A first request was seen to run at 0.12 tokens a second (rtx6kpro, models/glm5), so it has a limit of its own.
+
+    ``template_tokens`` are those of the chat template, which come to every prompt.
+    """
+    text = f"{prompts.filler(CHARACTERS, start=prompts.LAST)} Which of these was sealed?"
     request = {
         "model": model,
         "temperature": 0,
@@ -48,7 +51,7 @@ def warm_up(client: Client, model: str, timeout_seconds: float) -> tuple[Warm, F
         said = reply.whole(got.body)
     except (Unreachable, ValueError) as error:
         return Warm(), finding("SERVER_NOT_READY", client.endpoint, f"warm-up: {error}")
-    ratio = len(text) / said.prompt_tokens if said.prompt_tokens else 0.0
+    ratio = len(text) / max(1, said.prompt_tokens - template_tokens) if said.prompt_tokens else 0.0
     known = _PLAUSIBLE[0] <= ratio <= _PLAUSIBLE[1]
     return Warm(
         round(time.monotonic() - started, 3),
