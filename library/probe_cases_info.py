@@ -38,7 +38,7 @@ EXAMPLES = r"""
 - name: Read the cases
   probe_cases_info:
     cases:
-      - {id: capital-of-japan, prompt: What is the capital city of Japan?, expect: Tokyo}
+      - {id: capital-of-japan, prompt: "What is the capital city of Japan?", expect: Tokyo}
     files: [/home/me/cases]
   register: asked
   delegate_to: localhost

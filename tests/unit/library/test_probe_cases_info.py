@@ -14,16 +14,16 @@ JAPAN = {"id": "japan", "prompt": "What is the capital city of Japan?", "expect"
 
 
 def test_a_profile_s_cases_and_those_of_a_folder(run_module: Run, tmp_path: Path) -> None:
-    (tmp_path / "b.yml").write_text("cases:\n- {id: two, prompt: Two?}\n")
-    (tmp_path / "a.yml").write_text("- {id: one, kind: long_prompt, tokens: 600, file: book.txt, prompt: Who?}\n")
+    (tmp_path / "b.yml").write_text("cases:\n- {id: two, prompt: Two}\n")
+    (tmp_path / "a.yml").write_text("- {id: one, kind: long_prompt, tokens: 600, file: book.txt, prompt: Who}\n")
     (tmp_path / "book.txt").write_text("It was a dark night.")
     (tmp_path / "notes.md").write_text("not a case")
     result = run_module(probe_cases_info, {"cases": [JAPAN], "files": [str(tmp_path)]})
     assert (result["rc"], result["changed"], result["findings"]) == (0, False, [])
     assert result["cases"] == [
         JAPAN,
-        {"id": "one", "kind": "long_prompt", "tokens": 600, "prompt": "Who?", "text": "It was a dark night."},
-        {"id": "two", "prompt": "Two?"},
+        {"id": "one", "kind": "long_prompt", "tokens": 600, "prompt": "Who", "text": "It was a dark night."},
+        {"id": "two", "prompt": "Two"},
     ]
     assert result["files"] == [str(tmp_path / "a.yml"), str(tmp_path / "b.yml")]
 
@@ -42,13 +42,13 @@ def test_a_question_in_a_file(run_module: Run, tmp_path: Path) -> None:
         ("just words", "holds no list of cases"),
         ("[]", "holds no list of cases"),
         ("- words", "a case is no dictionary: words"),
-        ("- {prompt: Why?}", "a case has no id"),
+        ("- {prompt: Why}", "a case has no id"),
         ("- {id: one, promt: Why?}", "case 'one' has 'promt', which is none of agreement, at, ends, expect"),
         ("- {id: one, kind: conversation, turns: [{prompt: a, exect: b}]}", "case 'one' has 'exect', which is none of"),
         ("- {id: one}", "case 'one': it has no prompt"),
-        ("- {id: one, prompt: Why?, file: book.txt}", "case 'one' has prompt and a file for it"),
+        ("- {id: one, prompt: Why, file: book.txt}", "case 'one' has prompt and a file for it"),
         ("- {id: one, file: book.txt}", "case 'one': its file"),
-        ("- {id: japan, prompt: Why?}", "two cases have the id 'japan'"),
+        ("- {id: japan, prompt: Why}", "two cases have the id 'japan'"),
         ("- {id: one, prompt: a, expect: '('}", "case 'one': expect '(' is no regular expression"),
         ("- {id: one, prompt: a, kind: riddle}", "case 'one': kind 'riddle' is none of factual, reasoning"),
         ("- {id: one, prompt: a, script: klingon}", "case 'one': script 'klingon' is unknown"),
