@@ -13,7 +13,7 @@ from . import scripts
 
 # No word, but German compounds have up to some 35 letters, so one alone says nothing.
 LONG_WORD = 25
-ODD_SHARE = 0.3
+ODD_SHARE = 0.4
 LEAST_WORDS = 8
 # Of the characters that are no space, the share of signs. Code that is not marked as such has about 0.3.
 SIGNS_SHARE = 0.6
@@ -22,12 +22,14 @@ _ACRONYM = 6
 # Of Latin letters with their accents taken away; other alphabets are not judged by vowels.
 _VOWELS = frozenset("aeiouy\u00e6\u0153\u00f8\u0131")
 _SIGNS = ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk", "Sc")
+# Names in code that is not marked as such.
+_CODE = re.compile(r"\S*[(){}\[\]=<>;_$#/\\]\S*|\S*[^\W\d_]\.[^\W\d_]\S*")
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 
 
 def odd_share(prose: str) -> float:
     """The share of words that are none: very long, without a vowel, or with capitals inside. 0 for fewer than eight words."""
-    words = [word for word in _WORD.findall(prose) if len(word) > 1]
+    words = [word for word in _WORD.findall(_CODE.sub(" ", prose)) if len(word) > 1]
     return sum(map(_is_odd, words)) / len(words) if len(words) >= LEAST_WORDS else 0.0
 
 

@@ -43,7 +43,7 @@ def test_a_question_in_a_file(run_module: Run, tmp_path: Path) -> None:
         ("[]", "holds no list of cases"),
         ("- words", "a case is no dictionary: words"),
         ("- {prompt: Why}", "a case has no id"),
-        ("- {id: one, promt: Why?}", "case 'one' has 'promt', which is none of agreement, at, ends, expect"),
+        ("- {id: one, promt: Why}", "case 'one' has 'promt', which is none of agreement, at, ends, expect"),
         ("- {id: one, kind: conversation, turns: [{prompt: a, exect: b}]}", "case 'one' has 'exect', which is none of"),
         ("- {id: one}", "case 'one': it has no prompt"),
         ("- {id: one, prompt: Why, file: book.txt}", "case 'one' has prompt and a file for it"),
