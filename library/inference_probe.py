@@ -172,6 +172,12 @@ options:
     description: Requests that each stream sends, one after the other.
     type: int
     default: 1
+  require_idle:
+    description:
+      - Measure V(throughput) only where the server's own figures (C(/metrics)) say that it has no request at that moment. Else nothing is loaded, and
+        V(SERVER_IN_USE) is found.
+    type: bool
+    default: false
   baseline:
     description: A file on the machine that the task runs on, with the rates of a former measurement to compare with; none if empty.
     type: str
@@ -385,6 +391,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "throughput_prompt_tokens": {"type": "int", "default": 128, "no_log": False},
     "throughput_tokens": {"type": "int", "default": 64, "no_log": False},
     "throughput_rounds": {"type": "int", "default": 1},
+    "require_idle": {"type": "bool", "default": False},
     "baseline": {"type": "str", "default": ""},
     "baseline_of": {"type": "dict", "default": {}},
     "record_baseline": {"type": "bool", "default": False},

@@ -808,6 +808,11 @@ CATALOGUE: dict[str, Fault] = {
         "The server is slower than it must be.",
         "See what else uses the machine; compare clocks, links and server arguments with the last proof",
     ),
+    "SERVER_IN_USE": Fault(
+        "unknown",
+        "The speed was not measured, since the server has others to serve.",
+        "Deploy again when it has nobody to serve; acceptance_allow_load: true measures beside them, which slows them down and the figures too",
+    ),
     "THROUGHPUT_BELOW_BASELINE": Fault(
         "fail",
         "The server is slower than it was on this host when the baseline was recorded.",
@@ -1044,12 +1049,14 @@ CATALOGUE: dict[str, Fault] = {
     "PROOF_STALE": Fault(
         "unknown",
         "It was proven, but something that the proof rests on is no longer as it was, so nothing is known.",
-        "Deploy again, which measures it anew before the server starts; where a server runs, that takes acceptance_allow_server_stop.",
+        "Deploy again, which measures it anew: links before the server starts (where one runs, that takes acceptance_allow_server_stop), "
+        "speed while it serves nobody.",
     ),
     "PROOF_ABSENT": Fault(
         "unknown",
         "It has not been proven.",
-        "Deploy, which measures it before the server starts; where a server runs, that takes acceptance_allow_server_stop.",
+        "Deploy, which measures it: links before the server starts (where one runs, that takes acceptance_allow_server_stop), speed while it "
+        "serves nobody.",
     ),
     # --- All-reduce ---
     "ALL_REDUCE_HUNG": Fault(

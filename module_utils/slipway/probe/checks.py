@@ -8,7 +8,7 @@ import typing as t
 
 from ..errors import SlipwayError, cannot, here
 from ..findings import Finding, finding
-from . import baseline, cases, coherence, ready, throughput
+from . import baseline, cases, coherence, occupancy, ready, throughput
 from .client import Client
 from .load import Shape
 from .warmup import Warm, warm_up
@@ -98,6 +98,11 @@ def _speed(
     warm: Warm,
     check_mode: bool,
 ) -> list[Finding]:
+    if params["require_idle"]:
+        serving = occupancy.requests(client)
+        if serving != 0:
+            detail = "it does not say how many it serves" if serving is None else f"it has {serving} at this moment"
+            return [finding("SERVER_IN_USE", params["endpoint"], detail)]
     shape = Shape(
         model,
         params["throughput_prompt_tokens"],

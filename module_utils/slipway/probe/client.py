@@ -68,6 +68,10 @@ class Client:
         """``GET /health`` beside the API."""
         return self._request(f"{self.root}/health", None, timeout_seconds)
 
+    def metrics(self, timeout_seconds: float) -> Reply:
+        """``GET /metrics`` beside the API, in the text form of Prometheus."""
+        return self._request(f"{self.root}/metrics", None, timeout_seconds)
+
     def models(self, timeout_seconds: float) -> Reply:
         """``GET /models``."""
         return self._request(f"{self.endpoint}/models", None, timeout_seconds)
