@@ -21,7 +21,7 @@ class OpenAIServer:
     A ``mind`` (stand_in_models.py) takes the place of ``say`` where a test sets one: it makes an answer of the whole request. An answer is
     a text, a choice with its message, or a status with a body. A load (``ignore_eos``) gets as many words as it asks for, unless the
     server is ``strict`` and refuses the field; each word takes ``pause_seconds``. Of a
-    prompt it counts ``cut_at_tokens`` at most.
+    prompt it counts ``cut_at_tokens`` at most. Streams beyond ``most_at_once`` are refused, and each breaks after so many words.
 
     ``loading`` are the answers of the first questions for its health, before ``health`` counts.
     """
@@ -36,6 +36,11 @@ class OpenAIServer:
         self.strict = False
         self.pause_seconds = 0.0
         self.cut_at_tokens = 10**9
+        self.most_at_once = 10**9
+        self.breaks_after = 10**9
+        self.metrics: Answer = (404, {})
+        self._at_once = 0
+        self._lock = threading.Lock()
         self.api_key = ""
         self.usage = True
         self.requests: list[tuple[str, t.Any]] = []
@@ -51,7 +56,7 @@ class OpenAIServer:
             def do_GET(self) -> None:
                 server.requests.append((self.path, None))
                 health = server.loading.pop(0) if self.path == "/health" and server.loading else server.health
-                answers = {"/health": health, "/v1/models": server.models}
+                answers = {"/health": health, "/v1/models": server.models, "/metrics": server.metrics}
                 self.reply(*(server.refusal(self.headers, self.path) or answers.get(self.path, (404, {}))))
 
             def do_POST(self) -> None:
@@ -91,10 +96,24 @@ class OpenAIServer:
                 }
 
             def stream(self, pieces: list[str], finish_reason: str, body: dict[str, t.Any]) -> None:
+                with server._lock:
+                    server._at_once += 1
+                    refused = server._at_once > server.most_at_once
+                if refused:
+                    self.reply(429, {"error": {"message": "too many"}})
+                else:
+                    self.write(pieces, finish_reason, body)
+                with server._lock:
+                    server._at_once -= 1
+
+            def write(self, pieces: list[str], finish_reason: str, body: dict[str, t.Any]) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
-                for piece in pieces:
+                for number, piece in enumerate(pieces):
+                    if number == server.breaks_after:
+                        self.event({"error": {"message": "CUDA error"}})
+                        return
                     time.sleep(server.pause_seconds)
                     self.event({"choices": [{"delta": {"content": piece}}]})
                 self.event({"choices": [{"delta": {}, "finish_reason": finish_reason}]})
