@@ -120,7 +120,6 @@ options:
   thresholds:
     description: What is fast enough. Those outside of O(thresholds.by_concurrency) are of one stream.
     type: dict
-    default: {}
     suboptions:
       output_tokens_per_second:
         description: Tokens a second at least, after the first.
@@ -374,7 +373,6 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "cases": {"type": "list", "elements": "dict", "default": [], "options": CASE_SPEC},
     "thresholds": {
         "type": "dict",
-        "default": {},
         "options": {
             **FIGURES,
             "by_concurrency": {

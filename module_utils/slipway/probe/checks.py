@@ -20,6 +20,7 @@ BAD = ("fail", "unknown")
 
 def look(params: t.Mapping[str, t.Any], check_mode: bool = False) -> dict[str, t.Any]:
     """The result of ``inference_probe`` for its options. Raises ``SlipwayError`` for options that cannot be, before anything is asked."""
+    params = {**params, "thresholds": params["thresholds"] or {}}
     _check(params)
     asked = read_cases(params)
     client = Client(params["endpoint"], params["api_key"], params["ca_path"])
