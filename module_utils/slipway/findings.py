@@ -1113,6 +1113,52 @@ CATALOGUE: dict[str, Fault] = {
         "The model's answer is not the expected one.",
         "Read the answer: if it is good, correct the case; else check weights, chat template and number formats",
     ),
+    "ANSWER_LOOPS": Fault(
+        "fail",
+        "The model says one thing over and over.",
+        "Compare weights (hash) and number formats with the profile's; a quantised model that loops at temperature 0 has lost precision",
+    ),
+    "ANSWER_LANGUAGE": Fault(
+        "fail",
+        "The model answers in another script than it must.",
+        "Check the chat template and the tokenizer of the model, then as for an incoherent answer",
+    ),
+    "ANSWER_CUT_SHORT": Fault(
+        "fail",
+        "The model's answer is not whole: it is too short, cut off, or comes to no end.",
+        "Raise the case's max_tokens where the answer is good; else check stop tokens (generation_config.json) and chat template",
+        "sgl-project/sglang#18904",
+    ),
+    "ANSWER_TOKENS_LEAKED": Fault(
+        "fail",
+        "Tokens that steer the model stand in its answer.",
+        "Check the chat template and the tokenizer, and that the server has the parsers of the model (reasoning-parser, tool-call-parser)",
+    ),
+    "ANSWER_UNSTABLE": Fault(
+        "fail",
+        "The same question at temperature 0 gets another answer.",
+        "Other words for the same are let pass; for another content suspect a race in a kernel, or a cache of prefixes that returns wrong values",
+        "sgl-project/sglang#20043",
+    ),
+    "STREAM_WRONG": Fault(
+        "fail",
+        "A streamed answer is not the one that comes in one piece.",
+        "Check the parsers of the server (reasoning-parser, tool-call-parser) and what stands between it and its clients",
+    ),
+    "LONG_PROMPT_FAILS": Fault(
+        "fail",
+        "The server answers short prompts and fails at a long one.",
+        "Read its log for 'out of resource: shared memory': then the attention kernels ask for more than the GPU has, and the profile's patches are "
+        "missing; else compare its context length with the prompt's",
+        "sgl-project/sglang#14311",
+    ),
+    "PREFIX_CACHE_WRONG": Fault(
+        "fail",
+        "The answer to a second question about the same text is wrong, while the first was right.",
+        "Keys and values come out of the cache wrong: check the KV dtype (FP8 without the model's scales) and the attention backend, or serve without "
+        "the cache of prefixes (SGLang: disable-radix-cache, vLLM: no-enable-prefix-caching)",
+        "sgl-project/sglang#18904",
+    ),
     "REASONING_OVER_BUDGET": Fault(
         "fail",
         "The model spent all its tokens on reasoning and came to no answer.",
@@ -1122,6 +1168,27 @@ CATALOGUE: dict[str, Fault] = {
         "fail",
         "The server is slower than it must be.",
         "See what else uses the machine; compare clocks, links and server arguments with the last proof",
+    ),
+    "SERVER_IN_USE": Fault(
+        "unknown",
+        "The speed was not measured, since the server has others to serve.",
+        "Deploy again when it has nobody to serve; acceptance_allow_load: true measures beside them, which slows them down and the figures too",
+    ),
+    "THROUGHPUT_BELOW_BASELINE": Fault(
+        "fail",
+        "The server is slower than it was on this host when the baseline was recorded.",
+        "See what changed since: stack, server arguments, driver, clocks, links. If the new figure is right, remove the baseline file; the next good "
+        "proof records it again",
+    ),
+    "THROUGHPUT_BASELINE_UNUSABLE": Fault(
+        "unknown",
+        "The baseline of the speed cannot be compared with.",
+        "Remove the file, and the next good proof records it anew; or name the one that belongs to this model and these GPUs",
+    ),
+    "LOAD_ERRORS": Fault(
+        "fail",
+        "Requests fail when several are served at one time.",
+        "Read the server's log (journalctl -u) at that time: memory for keys and values, limits of running requests, timeouts",
     ),
     "THROUGHPUT_UNKNOWN": Fault(
         "unknown",
@@ -1343,12 +1410,14 @@ CATALOGUE: dict[str, Fault] = {
     "PROOF_STALE": Fault(
         "unknown",
         "It was proven, but something that the proof rests on is no longer as it was, so nothing is known.",
-        "Deploy again, which measures it anew before the server starts; where a server runs, that takes acceptance_allow_server_stop.",
+        "Deploy again, which measures it anew: links before the server starts (where one runs, that takes acceptance_allow_server_stop), "
+        "speed while it serves nobody.",
     ),
     "PROOF_ABSENT": Fault(
         "unknown",
         "It has not been proven.",
-        "Deploy, which measures it before the server starts; where a server runs, that takes acceptance_allow_server_stop.",
+        "Deploy, which measures it: links before the server starts (where one runs, that takes acceptance_allow_server_stop), speed while it "
+        "serves nobody.",
     ),
     # --- All-reduce ---
     "ALL_REDUCE_HUNG": Fault(

@@ -16,7 +16,14 @@ ANSWER_LIMIT_BYTES = 8 * 1024 * 1024
 
 
 class Unreachable(Exception):
-    """No answer came: nothing listens there, the connection broke, or it took too long. The message says which."""
+    """No answer came: nothing listens there, the connection broke, it took too long, or it was refused. The message says which.
+
+    ``status`` is that of a stream's refusal, else 0.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Reply(t.NamedTuple):
@@ -61,6 +68,10 @@ class Client:
         """``GET /health`` beside the API."""
         return self._request(f"{self.root}/health", None, timeout_seconds)
 
+    def metrics(self, timeout_seconds: float) -> Reply:
+        """``GET /metrics`` beside the API, in the text form of Prometheus."""
+        return self._request(f"{self.root}/metrics", None, timeout_seconds)
+
     def models(self, timeout_seconds: float) -> Reply:
         """``GET /models``."""
         return self._request(f"{self.endpoint}/models", None, timeout_seconds)
@@ -86,7 +97,10 @@ class Client:
                 data = line[len(b"data:") :].strip()
                 if data == b"[DONE]":
                     return
-                yield json.loads(data)
+                event = json.loads(data)
+                if isinstance(event, dict) and event.get("error"):  # the status was sent before the fault was known
+                    raise Unreachable(Reply(response.status, event, "").words)
+                yield event if isinstance(event, dict) else {}
         raise Unreachable("the stream of the answer broke off")
 
     def _request(self, url: str, body: dict[str, t.Any] | None, timeout_seconds: float) -> Reply:
@@ -118,7 +132,7 @@ class _faults_named:
 
     def __exit__(self, _kind: t.Any, error: BaseException | None, _trace: t.Any) -> None:
         if isinstance(error, urllib.error.HTTPError):
-            raise Unreachable(_reply(error.code, error.read(ANSWER_LIMIT_BYTES)).words) from None
+            raise Unreachable(_reply(error.code, error.read(ANSWER_LIMIT_BYTES)).words, error.code) from None
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         # Python 3.9 has two kinds.
         if isinstance(reason, (TimeoutError, socket.timeout)):

@@ -15,12 +15,16 @@ QUICK_SECONDS = 10
 
 @dataclass(frozen=True)
 class Readiness:
-    """``model`` is the served name that requests must use. ``final``: waiting longer would change nothing."""
+    """``model`` is the served name that requests must use. ``final``: waiting longer would change nothing.
+
+    ``template_tokens``: what the server counted of a prompt of one word, which is that of the chat template; 0 where it does not count.
+    """
 
     ready: bool
     model: str | None = None
     findings: list[Finding] = field(default_factory=list)
     final: bool = False
+    template_tokens: int = 0
 
 
 def probe(client: Client, model: str | None, answer_timeout_seconds: float) -> Readiness:
@@ -56,7 +60,12 @@ def _generate(client: Client, model: str, timeout_seconds: float) -> Readiness:
         return _unauthorized(client, reply)
     if reply.status != 200 or not reply.body.get("choices"):
         return _not_ready(client, f"generation: {reply.words}")
-    return Readiness(True, model)
+    usage = reply.body.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    if usage.get("completion_tokens") == 0:
+        return _not_ready(client, "generation: it answers without having generated a token")
+    counted = usage.get("prompt_tokens")
+    return Readiness(True, model, template_tokens=counted if isinstance(counted, int) else 0)
 
 
 def _names(body: dict[str, t.Any]) -> list[str]:
