@@ -90,7 +90,9 @@ class Chromium:
         self.call("Page.enable")
         self.call("Network.enable")
         self.call("Log.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.call("Page.navigate", url=page.resolve().as_uri())
@@ -105,7 +107,11 @@ class Chromium:
 
     def requests(self) -> list[str]:
         """Addresses that the page asked for, itself included."""
-        return [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        return [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
 
     def picture(self, path: Path, whole: bool = True) -> None:
         """A screenshot, of the whole page or of the window."""

@@ -16,7 +16,9 @@ import report_facts as facts
 from ansible.module_utils.slipway.report import write
 from chromium import Chromium, program
 
-pytestmark = pytest.mark.skipif("SLIPWAY_BROWSER" not in os.environ, reason="a browser: SLIPWAY_BROWSER=1, with Chromium")
+pytestmark = pytest.mark.skipif(
+    "SLIPWAY_BROWSER" not in os.environ, reason="a browser: SLIPWAY_BROWSER=1, with Chromium"
+)
 MEASURE = (Path(__file__).parent / "measure.js").read_text()
 PAGES = ("healthy", "failed_links", "many_findings", "hostile", "unreachable", "index")
 # What is left of A4 between margins of 15 mm, in CSS pixels.
@@ -79,10 +81,22 @@ def check(found: dict[str, t.Any], width: int) -> None:
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(
     ("shown", "width", "height", "dark"),
-    [("phone", 360, 740, False), ("screen", 1280, 900, False), ("dark", 1280, 900, True), ("dark-phone", 360, 740, True)],
+    [
+        ("phone", 360, 740, False),
+        ("screen", 1280, 900, False),
+        ("dark", 1280, 900, True),
+        ("dark-phone", 360, 740, True),
+    ],
 )
 def test_a_page_reads_well(
-    browser: Chromium, pages: dict[str, Path], pictures: Path, name: str, shown: str, width: int, height: int, dark: bool
+    browser: Chromium,
+    pages: dict[str, Path],
+    pictures: Path,
+    name: str,
+    shown: str,
+    width: int,
+    height: int,
+    dark: bool,
 ) -> None:
     browser.open(pages[name], width, height, dark)
     found = browser.value(MEASURE)
@@ -133,5 +147,7 @@ def test_the_measure_finds_what_is_wrong(browser: Chromium, tmp_path: Path) -> N
     browser.open(page, 360, 740)
     found = browser.value(MEASURE)
     assert found["width"][0] > found["width"][1]
-    assert [bool(found[key]) for key in ("beyond", "clipped", "weak", "small", "links", "marks", "active")] == [True] * 7
+    assert [bool(found[key]) for key in ("beyond", "clipped", "weak", "small", "links", "marks", "active")] == [
+        True
+    ] * 7
     assert found["tables"] == [{"caption": "", "loose": 1}]

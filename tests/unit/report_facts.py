@@ -34,7 +34,9 @@ def run(**changed: t.Any) -> dict[str, t.Any]:
     }
 
 
-def finding(fault: str, severity: str, subject: str, summary: str, detail: str = "", remedy: str = "") -> dict[str, str]:
+def finding(
+    fault: str, severity: str, subject: str, summary: str, detail: str = "", remedy: str = ""
+) -> dict[str, str]:
     return {
         "id": fault, "severity": severity, "subject": subject, "summary": summary, "detail": detail, "remedy": remedy, "reference": "",
     }  # fmt: skip
@@ -101,7 +103,9 @@ def healthy(directory: str = "/reports") -> dict[str, t.Any]:
     }  # fmt: skip
 
 
-def kept(result: dict[str, t.Any], age: str, state: str = "holds", differences: t.Sequence[str] = ()) -> dict[str, t.Any]:
+def kept(
+    result: dict[str, t.Any], age: str, state: str = "holds", differences: t.Sequence[str] = ()
+) -> dict[str, t.Any]:
     """As `proof_record` returns it."""
     return {
         "state": state, "proven_at": "2026-12-01T13:00:00+00:00", "age": age, "age_seconds": 10800, "differences": list(differences),
@@ -135,7 +139,10 @@ def links_result(**changed: t.Any) -> dict[str, t.Any]:
 
 
 def all_reduce_result(**changed: t.Any) -> dict[str, t.Any]:
-    rows = [{"size": size, "seconds": 0.000121, "busbw_gbps": 41.2, "checked": 6291456, "wrong": 0} for size in (4096, 1048576, 268435456)]
+    rows = [
+        {"size": size, "seconds": 0.000121, "busbw_gbps": 41.2, "checked": 6291456, "wrong": 0}
+        for size in (4096, 1048576, 268435456)
+    ]
     return {"verdict": "ok", "nccl_version": "2.27.5", "ranks": [{}] * 8, "results": rows, **changed}
 
 
@@ -224,7 +231,14 @@ def many_findings(directory: str = "/reports") -> dict[str, t.Any]:
         for number in range(40)
     ]  # fmt: skip
     whole["acceptance"]["answers"].append(
-        answer("loops", "creative", "Write a poem.", "la la la la la la la la", "ANSWER_LOOPS", "the last 8 words are one word")
+        answer(
+            "loops",
+            "creative",
+            "Write a poem.",
+            "la la la la la la la la",
+            "ANSWER_LOOPS",
+            "the last 8 words are one word",
+        )
     )
     return whole
 
@@ -232,7 +246,15 @@ def many_findings(directory: str = "/reports") -> dict[str, t.Any]:
 def hostile(directory: str = "/reports") -> dict[str, t.Any]:
     """Names, answers and findings that hold what they like."""
     whole = healthy(directory)
-    whole.update(profile=HOSTILE, summary=HOSTILE, engine=HOSTILE, node="pve1", environment=HOSTILE, gathering=HOSTILE, argv=[HOSTILE])
+    whole.update(
+        profile=HOSTILE,
+        summary=HOSTILE,
+        engine=HOSTILE,
+        node="pve1",
+        environment=HOSTILE,
+        gathering=HOSTILE,
+        argv=[HOSTILE],
+    )
     whole["asked"][0].update(what=HOSTILE, value=HOSTILE, by=HOSTILE)
     whole["evidence"][0].update(what=HOSTILE, where=HOSTILE)
     whole["findings"] = [finding("WORST", "fail", HOSTILE, HOSTILE, HOSTILE, HOSTILE)]

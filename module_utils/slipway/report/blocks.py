@@ -59,7 +59,9 @@ def figure(value: t.Any, digits: int = 1, scale: float = 1.0) -> str:
     """A number for people, or that there is none. What is no number is shown as it is."""
     if value is None or value == "":
         return NOTHING
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
         return str(value)
     shown = value * scale
     return f"{shown:,.0f}".replace(",", "\u202f") if digits == 0 or abs(shown) >= 1000 else f"{shown:.{digits}f}"

@@ -51,7 +51,7 @@ def compose(host: str, gathered: Data, run: Data, earlier: t.Sequence[Data]) -> 
         "findings": findings,
         "failures": failures,
         # Another host's failure ends a run for all before anything is changed; what was proven here stands all the same.
-        "elsewhere": elsewhere if not acceptance.get("answers") else [],
+        "elsewhere": elsewhere if not failures and not acceptance.get("answers") else [],
         "changed": [row for name in own for row in run["changed"].get(name, [])],
         "acceptance": acceptance,
         "memory": gathered.get("memory") or {},
@@ -139,9 +139,12 @@ def _next(report: Data) -> list[str]:
     """What somebody should do, the most pressing first, each once."""
     told = [failure["text"] for failure in report["failures"] + report["elsewhere"]]
     text = " ".join(told)
+    subjects: dict[str, list[str]] = {}
     for found in report["findings"]:
         if found["severity"] in ("warn", *BAD) and found["remedy"] and found["id"] not in text:
-            told.append(f"{found['subject']}: {found['remedy']}")
+            subjects.setdefault(found["remedy"], []).append(found["subject"])
+    for remedy, about in subjects.items():
+        told.append(f"{about[0]}{f' and {len(about) - 1} more' if len(about) > 1 else ''}: {remedy}")
     for proof in report["proofs"]:
         if proof["state"] == "stale":
             told.append(f"{proof['what']}: deploy again when the GPUs are free, so that it is proven anew.")

@@ -144,7 +144,7 @@ def _loads(loads: t.Sequence[Data]) -> list[blocks.Block | None]:
             right=(0, 1, 2, 3, 4, 5),
         ),
         blocks.table(
-            "Each request by itself: half of them, nine of ten, 99 of 100, the worst",
+            "Each request by itself: p50 / p90 / p99 / worst",
             ("requests at once", "tokens a second", "seconds to the first token", "milliseconds a token"),
             times,
             right=(0, 1, 2, 3),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import typing as t
 
+from . import blocks
+
 Data = t.Mapping[str, t.Any]
 PROVEN, BAD, LET_PASS, STALE, OPEN = "proven", "bad", "let pass", "stale", "not proven"
 GOOD = ("ok", "degraded")
@@ -45,7 +47,7 @@ def links_words(links: Data) -> str:
     }[links["state"]]
     changed = f", and since then changed: {'; '.join(links['differences'])}" if links["state"] == "stale" else ""
     rests = ", ".join(links.get("rests_on") or {})
-    return f"{state} {links['proven_at']} ({links['age']} ago){changed}." + (
+    return f"{state} {blocks.moment(links['proven_at'])} ({links['age']} ago){changed}." + (
         f" This rests on {rests}." if rests else ""
     )
 
@@ -85,7 +87,8 @@ def _audit(audit: Data | None, now: str) -> dict[str, t.Any]:
     if not audit:
         return _row(what, OPEN, text="They were not compared with their wheels in this run.")
     bad = [one for one in audit.get("findings") or [] if one["severity"] in ("fail", "unknown")]
-    text = f"{audit['totals']['pristine']} are as their wheels brought them, {len(audit['files'])} are not."
+    pristine = blocks.figure(audit["totals"]["pristine"], 0)
+    text = f"{pristine} are as their wheels brought them; others: {len(audit['files'])}."
     return _row(what, BAD if bad else PROVEN, now, ["the wheels' records", "the lock", "the record of patches"], text)
 
 

@@ -18,7 +18,7 @@ Data = t.Mapping[str, t.Any]
 _TEMPLATES = Path(__file__).parent / "templates"
 # C0 and C1 but for tab and newline, what turns the direction of text, what is invisible, and lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_MARKDOWN = re.compile(r"([\\`*\[\]<>|~$])|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|~$])|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
 _LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)]))")
 
 
@@ -33,7 +33,7 @@ def markdown_text(value: t.Any) -> str:
     """One line of Markdown that says just these characters."""
     if isinstance(value, Markup):
         return str(value)
-    line = " ".join(str(clean(value) if isinstance(value, str) else value).split())
+    line = re.sub(r"[ \t\n]+", " ", str(clean(value))).strip()
     return _LINE_START.sub(r"\1\\\2", _MARKDOWN.sub(lambda found: f"\\{found[0]}", line))
 
 
@@ -48,8 +48,9 @@ def markdown(template: str, **values: t.Any) -> str:
     """The same as Markdown."""
     environment = _environment(markdown_text)
     environment.filters["made"] = _made
-    environment.filters["plain"] = lambda text: _made(clean(text).replace("&", "&amp;").replace("<", "&lt;"))
-    environment.filters["indented"] = lambda text: _made(clean(text).replace("\n", "\n    "))
+    # The matrix, which has stars and bars of its own, but no other signs: those would be of a GPU's name.
+    environment.filters["plain"] = lambda text: _made(re.sub(r"([\[\]`<&])", r"\\\1", text))
+    environment.filters["indented"] = lambda text: _made(text.replace("\n", "\n    "))
     return environment.get_template(template).render(**values)
 
 
@@ -67,4 +68,4 @@ def _environment(finalize: t.Callable[[t.Any], str]) -> jinja2.Environment:
 
 def _made(text: str) -> Markup:
     """What Slipway itself made of parts that it had escaped: the heat map, the chart, a cell, a row."""
-    return Markup(text)  # noqa: S704 - that it is safe is what calling this says
+    return Markup(clean(text))  # noqa: S704 - that it is safe is what calling this says

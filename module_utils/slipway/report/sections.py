@@ -125,7 +125,9 @@ def _proven(report: Data) -> dict[str, t.Any]:
         for row in report["proofs"]
     ]
     return blocks.section(
-        "proven", "What is proven", blocks.table("Proofs", ("what", "state", "when", "on what it rests"), rows)
+        "proven",
+        "What is proven",
+        blocks.table("Proofs", ("what", "state", "when", "what stands, and on what it rests"), rows),
     )
 
 
