@@ -95,7 +95,7 @@ def attention(report: Data) -> list[str]:
 def told(report: Data) -> list[str]:
     """The report in some lines, for the terminal."""
     links = report["acceptance"].get("links") or {}
-    proven = [f"Links between GPUs: {proofs.links_words(links)}"] if links.get("state") == "holds" else []
+    proven = [f"Links between GPUs: {proofs.words(links)}"] if links.get("state") == "holds" else []
     return [headline(report), *proven, *attention(report)]
 
 

@@ -10,7 +10,7 @@ import shlex
 import typing as t
 
 from ..p2p import matrix
-from . import blocks
+from . import blocks, proofs
 
 Data = t.Mapping[str, t.Any]
 PERCENTILES = ("p50", "p90", "p99")
@@ -22,7 +22,7 @@ def sections(report: Data) -> list[dict[str, t.Any]]:
     proof = report["acceptance"]
     return [
         blocks.section("answers", "Answers", *answers(proof.get("answers") or [])),
-        blocks.section("speed", "Speed", *speed(proof.get("throughput"), report["expected"])),
+        blocks.section("speed", "Speed", *speed(proof.get("throughput"), proof.get("speed"), report["expected"])),
         blocks.section("memory", "Memory of the GPUs", *memory(report["memory"])),
         blocks.section("links", "Links between GPUs", *links(proof.get("links"))),
         blocks.section("all-reduce", "All-reduce", *all_reduce(proof.get("all_reduce"))),
@@ -81,7 +81,7 @@ def answers(cases: t.Sequence[Data]) -> list[blocks.Block | None]:
     ]
 
 
-def speed(measured: Data | None, expected: t.Sequence[Data]) -> list[blocks.Block | None]:
+def speed(measured: Data | None, kept: Data | None, expected: t.Sequence[Data]) -> list[blocks.Block | None]:
     """Tokens a second and times by how many requests were at work, and what others reported."""
     reported = blocks.table(
         "What others reported of this profile; nothing is judged by it",
@@ -96,8 +96,9 @@ def speed(measured: Data | None, expected: t.Sequence[Data]) -> list[blocks.Bloc
     if not measured:
         return [blocks.text("Not measured."), reported]
     first = blocks.text(
+        f"Speed: {proofs.words(kept)}" if kept and kept["state"] != "absent" else "",
         f"One request: {blocks.figure(measured.get('output_tokens_per_second'))} tokens a second, the first after "
-        f"{blocks.figure(measured.get('time_to_first_token_seconds'), 2)} s."
+        f"{blocks.figure(measured.get('time_to_first_token_seconds'), 2)} s.",
     )
     loads = measured.get("loads") or []
     if not loads:

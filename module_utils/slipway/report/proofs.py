@@ -37,17 +37,17 @@ def unproven(report: Data) -> list[str]:
     return told
 
 
-def links_words(links: Data) -> str:
-    """What stands of the links (or of whatever else is kept the same way)."""
-    verdict = (links.get("result") or {}).get("verdict", "ok")
+def words(kept: Data) -> str:
+    """What stands of a proof that `proof_record` keeps."""
+    verdict = (kept.get("result") or {}).get("verdict", "ok")
     state = {
         "holds": "proven" if verdict == "ok" else "measured and found bad, which is let pass,",
         "failed": "measured and found bad",
         "stale": "no longer proven, measured",
-    }[links["state"]]
-    changed = f", and since then changed: {'; '.join(links['differences'])}" if links["state"] == "stale" else ""
-    rests = ", ".join(links.get("rests_on") or {})
-    return f"{state} {blocks.moment(links['proven_at'])} ({links['age']} ago){changed}." + (
+    }[kept["state"]]
+    changed = f", and since then changed: {'; '.join(kept['differences'])}" if kept["state"] == "stale" else ""
+    rests = ", ".join(kept.get("rests_on") or {})
+    return f"{state} {blocks.moment(kept['proven_at'])} ({kept['age']} ago){changed}." + (
         f" This rests on {rests}." if rests else ""
     )
 
@@ -58,7 +58,7 @@ def _kept(what: str, kept: Data | None, otherwise: str) -> dict[str, t.Any]:
         return _row(what, OPEN, text=f"{otherwise}.")
     verdict = (kept.get("result") or {}).get("verdict", "ok")
     state = {"holds": PROVEN if verdict == "ok" else LET_PASS, "failed": BAD, "stale": STALE}[kept["state"]]
-    text = links_words(kept)
+    text = words(kept)
     return _row(what, state, kept["proven_at"], list(kept.get("rests_on") or {}), text[:1].upper() + text[1:])
 
 

@@ -23,7 +23,7 @@ def states(gathered: dict[str, t.Any]) -> dict[str, str]:
 )
 def test_only_what_was_good_is_called_proven(state: str, verdict: str, said: str) -> None:
     links = facts.kept(facts.links_result(verdict=verdict), "3 hours", state, ["boot: was a, is b"])
-    told = proofs.links_words(links)
+    told = proofs.words(links)
     assert told.startswith(f"{said} (3 hours ago)")
     assert ("and since then changed: boot: was a, is b" in told) is (state == "stale")
 
