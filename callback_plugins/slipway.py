@@ -148,8 +148,10 @@ class CallbackModule(DefaultCallback):
         if context.CLIARGS["check"]:
             self._display.display(CHECK_MODE)
         failures = self._failures_left(stats)
-        self._report(stats, failures)
-        self._tell_failures(failures)
+        try:
+            self._report(stats, failures)
+        finally:
+            self._tell_failures(failures)
 
     def _failures_left(self, stats: t.Any) -> dict[str, list[str]]:
         """Why each host failed that did.

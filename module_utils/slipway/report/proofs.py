@@ -69,8 +69,14 @@ def _answers(proof: Data, now: str) -> dict[str, t.Any]:
     wrong = [answer["case"] for answer in answers if not answer["passed"]]
     if wrong:
         return _row("Answers", BAD, now, text=f"{len(wrong)} of {len(answers)} are wrong: {', '.join(wrong)}.")
+    kept = proof.get("answers_proof") or {}
+    since = f" They stand proven since {blocks.moment(kept['proven_at'])}." if kept.get("state") == "holds" else ""
     return _row(
-        "Answers", PROVEN, now, ["this run"], f"All {len(answers)} were asked and answered as expected in this run."
+        "Answers",
+        PROVEN,
+        now,
+        ["this run"],
+        f"All {len(answers)} were asked and answered as expected in this run.{since}",
     )
 
 

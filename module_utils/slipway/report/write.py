@@ -14,6 +14,8 @@ from . import content, history, render, sections
 
 Data = t.Mapping[str, t.Any]
 LATEST = "latest"
+# What the controller itself knows of a host.
+ASKED = ("directory", "node", "vmid", "profile", "summary", "engine", "asked", "consents")
 
 
 def reports(gathered: t.Mapping[str, Data], run: Data) -> list[dict[str, t.Any]]:
@@ -23,10 +25,19 @@ def reports(gathered: t.Mapping[str, Data], run: Data) -> list[dict[str, t.Any]]
     """
     written = []
     for host, known in gathered.items():
-        directory = Path(known["directory"])
-        folder = directory / host / run["began"]
-        report = content.compose(host, known, run, history.read(folder.parent, run["began"]))
-        _write(folder, report)
+        folder = Path(known["directory"]) / host / run["began"]
+        earlier = history.read(folder.parent, run["began"])
+        try:
+            report = content.compose(host, known, run, earlier)
+            _write(folder, report)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # What a guest keeps is the guest's. If it has lost its form, the rest is still to be told.
+            told = {key: known[key] for key in ASKED if key in known}
+            told["gathering"] = (
+                f"what is kept on the host has a form that cannot be read ({type(error).__name__}: {error})."
+            )
+            report = content.compose(host, told, run, earlier)
+            _write(folder, report)
         written.append({**report, "path": str(folder / "report.html")})
     for place in sorted({str(known["directory"]) for known in gathered.values()}):
         index(Path(place), run)

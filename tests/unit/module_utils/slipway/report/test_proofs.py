@@ -74,3 +74,14 @@ def test_a_speed_of_this_run_alone_is_told_as_such() -> None:
         "what": "Speed", "state": "proven", "when": "2026-12-01T16-07-12Z", "rests_on": ["this run"],
         "text": "44.8 tokens a second for one request, measured in this run.",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "told"), [("holds", " They stand proven since 2026-12-01 13:00 UTC."), ("stale", "")]
+)
+def test_answers_are_this_runs_and_an_earlier_proof_is_only_told(state: str, told: str) -> None:
+    gathered = facts.healthy()
+    gathered["acceptance"]["answers_proof"] = facts.kept({}, "3 hours", state)
+    rows = {row["what"]: row for row in content.compose("infer1", gathered, facts.run(), [])["proofs"]}
+    assert rows["Answers"]["text"] == f"All 3 were asked and answered as expected in this run.{told}"
+    assert rows["Answers"]["when"] == "2026-12-01T16-07-12Z"

@@ -94,6 +94,29 @@ def test_a_folder_that_cannot_be_written_is_an_oserror(tmp_path: Path) -> None:
         write.reports({"infer1": facts.healthy(str(tmp_path / "taken"))}, facts.run())
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("answers", [{"x": 1}]),
+        ("answers", "no list"),
+        ("throughput", {"loads": [{"concurrency": 1, "errors": "x"}]}),
+        ("links", {"state": "never heard of"}),
+        ("links", {"state": "holds", "proven_at": "x", "age": "x", "result": {"pairs": "x", "plan": {"parts": ["x"]}}}),
+        ("all_reduce", {"state": "holds", "proven_at": "x", "age": "x", "result": {"results": [1]}}),
+        ("gpus", [1]),
+    ],
+)
+def test_what_a_guest_keeps_in_another_form_costs_no_report(tmp_path: Path, key: str, value: object) -> None:
+    gathered = facts.healthy(str(tmp_path))
+    gathered["acceptance"][key] = value
+    reports = write.reports(
+        {"infer1": gathered, "infer2": facts.healthy(str(tmp_path))}, facts.run(failures={"infer1": ["Cannot do it."]})
+    )
+    assert [report["verdict"] for report in reports] == ["not fit", "fit"]
+    assert reports[0]["vmid"] == 101
+    assert "Cannot do it." in Path(reports[0]["path"]).read_text()
+
+
 @pytest.mark.parametrize("values", [[], [1.0], [None, 1.0], [0.0, 0.0]])
 def test_nothing_is_drawn_where_there_is_nothing_to_compare(values: list[float | None]) -> None:
     assert chart.bars(values, "x") == ""
