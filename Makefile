@@ -22,6 +22,7 @@ test: ## lint, unit tests and Molecule; ends with one line that counts
 test-full: ## the same, with what takes longer: two hosts with three guests, each role by itself, the driver from packages
 	@tools/setup system
 	@tools/setup dev
+	@tools/setup browser
 	@python tools/test.py lint unit molecule more
 
 lint unit molecule: ## one part of the tests

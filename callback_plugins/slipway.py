@@ -15,6 +15,8 @@ description:
   - A task that takes long is named again and again, with the time that it has taken.
   - With C(-v) and above tasks and results are shown as the default output does. The signs of life and the end stay.
   - Text is wrapped on a terminal only, so that a sentence in a log is one line.
+  - Writes the report of each host for which the role C(report) handed something over, and says where it is. This output sees what no role can, namely what the
+    whole run changed and how it ended; it writes also where a run fails, and never in check mode.
 extends_documentation_fragment:
   - default_callback
   - result_format_callback
@@ -46,11 +48,18 @@ import threading
 import time
 import typing as t
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
 
+import ansible.module_utils
 from ansible import constants as C
 from ansible import context
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.callback.default import CallbackModule as DefaultCallback
+
+# Ansible puts module_utils on the path of modules alone, and relative imports resolve in a collection only.
+ansible.module_utils.__path__.append(str(Path(__file__).resolve().parent.parent / "module_utils"))
+from ansible.module_utils.slipway.report import content, render, write
 
 # How long a title waits for a first result: long enough that a condition has been looked at, short enough to be no pause.
 TITLE_SECONDS = 1.0
@@ -61,6 +70,10 @@ TEXT_COLUMNS = 120
 INDENT = " " * 4
 # Actions that change nothing, whatever they come to.
 LOOKS = ("assert", "debug", "fail", "validate_argument_spec")
+# The role that holds steps which other roles share: what it does is theirs.
+SHARED_ROLE = "slipway"
+# Under this name the role `report` hands over what is known of a host.
+HANDED_OVER = "slipway_report"
 CHECK_MODE = "Check mode: nothing is changed, and what is called changed here is what a run would change."
 
 
@@ -97,6 +110,10 @@ class CallbackModule(DefaultCallback):
         self._failed_items: dict[tuple[str, str], list[str]] = {}
         self._not_yet: dict[tuple[str, str], str] = {}
         self._may_have_changed = False
+        self._began = datetime.now(timezone.utc)
+        self._playbook = ""
+        self._extra_variables: list[str] = []
+        self._changed: dict[str, list[dict[str, t.Any]]] = {}
 
     def set_options(self, *arguments: t.Any, **options: t.Any) -> None:
         super().set_options(*arguments, **options)
@@ -112,11 +129,16 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_start(self, playbook: t.Any) -> None:
         super().v2_playbook_on_start(playbook)
+        self._began, self._playbook = datetime.now(timezone.utc), Path(playbook._file_name).name
         if context.CLIARGS["check"]:
             self._display.display(CHECK_MODE)
         self._ended = threading.Event()
         atexit.register(self._ended.set)  # a run that is broken off has no end that is told
         threading.Thread(target=self._keep_alive, args=(self._ended,), daemon=True).start()
+
+    def v2_playbook_on_play_start(self, play: t.Any) -> None:
+        super().v2_playbook_on_play_start(play)
+        self._extra_variables = list(play.get_variable_manager().extra_vars)
 
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         self._ended.set()
@@ -125,20 +147,32 @@ class CallbackModule(DefaultCallback):
         super().v2_playbook_on_stats(stats)
         if context.CLIARGS["check"]:
             self._display.display(CHECK_MODE)
-        self._tell_failures(stats)
+        failures = self._failures_left(stats)
+        try:
+            self._report(stats, failures)
+        finally:
+            self._tell_failures(failures)
 
-    def _tell_failures(self, stats: t.Any) -> None:
-        """Name each host that failed, with the reason; hosts with the same reason together.
+    def _failures_left(self, stats: t.Any) -> dict[str, list[str]]:
+        """Why each host failed that did.
 
         Whether a failure was rescued is not told with it. But rescued ones come before the one that a host ends with, and the
         statistics say how many of a host were not.
         """
-        hosts_by_text: dict[str, list[str]] = {}
+        left: dict[str, list[str]] = {}
         for host in sorted(stats.processed):
             count = stats.failures.get(host, 0)
             texts = self._failures.get(host, [])[-count:] if count else []
             if host in self._unreachable:
                 texts = [*texts, self._unreachable[host]]
+            if texts:
+                left[host] = texts
+        return left
+
+    def _tell_failures(self, failures: dict[str, list[str]]) -> None:
+        """Name each host that failed, with the reason; hosts with the same reason together."""
+        hosts_by_text: dict[str, list[str]] = {}
+        for host, texts in failures.items():
             for text in texts:
                 hosts_by_text.setdefault(text, []).append(host)
         if not hosts_by_text:
@@ -146,6 +180,51 @@ class CallbackModule(DefaultCallback):
         self._display.banner("WHAT FAILED" + ("" if self._may_have_changed else ", BEFORE ANYTHING WAS CHANGED"))
         for text, hosts in hosts_by_text.items():
             self._display.display(self._wrapped(f"{', '.join(hosts)}: {text}", first=""), color=C.COLOR_ERROR)
+
+    # The report
+
+    def _report(self, stats: t.Any, failures: dict[str, list[str]]) -> None:
+        """Write a report of each host that has one, and say what it says. A report that cannot be written fails no run."""
+        gathered = {host: known[HANDED_OVER] for host, known in stats.custom.items() if HANDED_OVER in known}
+        if not gathered or context.CLIARGS["check"]:
+            return
+        ended = datetime.now(timezone.utc)
+        run = {
+            "playbook": self._playbook,
+            "began": f"{self._began:%Y-%m-%dT%H-%M-%SZ}",
+            "ended": f"{ended:%Y-%m-%dT%H-%M-%SZ}",
+            "seconds": (ended - self._began).total_seconds(),
+            "extra_variables": self._extra_variables,
+            "changed": self._changed,
+            "failures": failures,
+        }
+        self._display.banner("REPORT")
+        try:
+            written = write.reports(gathered, run)
+        except OSError as error:
+            self._display.warning(
+                f"Cannot write the report in {error.filename}: {error.strerror}. Make the folder writable, or set report_directory."
+            )
+            return
+        for report in written:
+            color = {content.FIT: C.COLOR_OK, content.NOT_FIT: C.COLOR_ERROR}.get(report["verdict"], C.COLOR_WARN)
+            headline, *lines = [render.clean(line) for line in content.told(report)]
+            self._display.display(headline, color=color)
+            for line in [*lines, f"The report is {report['path']}"]:
+                self._display.display(self._wrapped(line))
+
+    def _note_change(self, result: t.Any) -> None:
+        """Keep which task changed something, for the report."""
+        items = [one for one in result.result.get("results") or [] if isinstance(one, dict) and one.get("changed")]
+        host = result.host.get_name()
+        name = result.task.get_name().strip()
+        row = {
+            "role": _role(result.task),
+            "task": name.partition(" : ")[2] if result.task._role else name,
+            "count": len(items) or 1,
+            "on": result.task.delegate_to or host,
+        }
+        self._changed.setdefault(host, []).append(row)
 
     # Signs of life
 
@@ -219,7 +298,9 @@ class CallbackModule(DefaultCallback):
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
         self._finished(result)
-        self._may_have_changed |= bool(result.result.get("changed"))
+        if result.result.get("changed"):
+            self._may_have_changed = True
+            self._note_change(result)
         if self._everything:
             super().v2_runner_on_ok(result)
         elif isinstance(result.task, TaskInclude):
@@ -246,6 +327,8 @@ class CallbackModule(DefaultCallback):
         self._finished(result)
         # What a task did before it failed is known of those alone that do nothing.
         self._may_have_changed |= bool(result.result.get("changed")) or result.task.action.split(".")[-1] not in LOOKS
+        if result.result.get("changed"):
+            self._note_change(result)
         items = self._failed_items.pop(_key(result), [])
         text = "\n".join(items) or _words(result)
         if not ignore_errors:
@@ -384,6 +467,17 @@ def _tail(values: t.Mapping[str, t.Any]) -> list[str]:
         if said:
             return said[-TAIL_LINES:]
     return []
+
+
+def _role(task: t.Any) -> str:
+    """The role whose work a task is; empty for a task of a play itself."""
+    above = task
+    while above is not None:
+        role = getattr(above, "_role", None)
+        if role is not None and role.get_name() != SHARED_ROLE:
+            return role.get_name()
+        above = getattr(above, "_parent", None)
+    return ""
 
 
 def _place(task: t.Any) -> str:

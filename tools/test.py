@@ -146,11 +146,11 @@ def unit() -> Count:
     return _pytest("tests")
 
 
-def _pytest(folder: str, real_wheels: bool = False) -> Count:
+def _pytest(folder: str, **environment: str) -> Count:
     (ROOT / "build").mkdir(exist_ok=True)  # pytest makes its folder there, but not the one above it
     # A file's tests stay together, since they share what is slow to make.
     command = [sys.executable, "-m", "pytest", "-q", "--numprocesses", "auto", "--dist", "loadfile", folder]
-    status, output = run(command, SLIPWAY_WHEELS="1" if real_wheels else "")
+    status, output = run(command, ROOT, **environment)
     last = output.strip().splitlines()[-1] if output.strip() else ""
     numbers = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
     count = Count(
@@ -167,8 +167,9 @@ def molecule() -> Count:
 
 
 def more() -> Count:
-    """What a run of CI leaves out: tests over real wheels, which need a network, and further scenarios."""
-    count = _pytest("tests/wheels", real_wheels=True)
+    """What a run of CI leaves out: tests over real wheels, which need a network, in a real browser, and further scenarios."""
+    count = _pytest("tests/wheels", SLIPWAY_WHEELS="1")
+    count.add(_pytest("tests/pages", SLIPWAY_BROWSER="1"))
     count.add(_side_by_side(MORE_SCENARIOS, full="1"))
     return count
 

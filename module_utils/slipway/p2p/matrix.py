@@ -33,15 +33,16 @@ WORDS = {
     "P2P_BIDIRECTIONAL_LOW": "slow both ways",
 }
 _NOTHING = "not measured"
+# The page that it stands in may bring colours of its own (--ink, --paper, --shade), such as for a dark screen.
 _STYLE = """\
-.p2p { font-family: system-ui, sans-serif; color: #111; background: #fff }
+.p2p { font-family: system-ui, sans-serif; color: var(--ink, #111); background: var(--paper, #fff) }
 .p2p table { border-collapse: collapse; margin: 0 0 1.5em }
 .p2p caption { text-align: left; font-weight: 600; padding: .3em 0 }
 .p2p th, .p2p td { border: 1px solid #777; padding: .35em .5em; text-align: center; font-variant-numeric: tabular-nums }
-.p2p th { font-weight: 500; background: #fff; text-align: left }
-.p2p td.fault { border: 3px double #000; font-weight: 700 }
-.p2p td.none { background: #fff; font-style: italic }
-.p2p td.self { background: #eee }
+.p2p th { font-weight: 500; text-align: left }
+.p2p td.fault { border: 3px double; font-weight: 700 }
+.p2p td.none { font-style: italic }
+.p2p td.self { background: var(--shade, #eee) }
 .p2p small { display: block }
 """
 
@@ -84,7 +85,7 @@ def fragment(result: Result) -> str:
     marks, rows = words(result), _rows(result)
     tables = [_table(result, rows, marks, *view) for view in _shown(result)]
     if result["concurrent"]:
-        head = "".join(f"<th>{name}</th>" for name in ("set", "copies", "together", "ideal", "ratio"))
+        head = "".join(f'<th scope="col">{name}</th>' for name in ("set", "copies", "together", "ideal", "ratio"))
         lines = [
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _set_cells(row)) + "</tr>"
             for row in result["concurrent"]
@@ -114,11 +115,11 @@ def _table(
     top = max(values, default=0)
     scale = "darker is faster" if more_is_better else "darker is slower"
     lines = [f"<table><caption>{html.escape(title)} ({scale})</caption>"]
-    heads = "".join(f"<th>{html.escape(_short(result, one))}</th>" for one in addresses)
-    lines.append(f"<tr><th>from \\ to</th>{heads}</tr>")
+    heads = "".join(f'<th scope="col">{html.escape(_short(result, one))}</th>' for one in addresses)
+    lines.append(f'<tr><th scope="col">from \\ to</th>{heads}</tr>')
     for source in addresses:
         cells = [_cell(source, target, rows, marks, name, top) for target in addresses]
-        lines.append(f"<tr><th>{html.escape(_short(result, source))}</th>{''.join(cells)}</tr>")
+        lines.append(f'<tr><th scope="row">{html.escape(_short(result, source))}</th>{"".join(cells)}</tr>')
     return "\n".join([*lines, "</table>"])
 
 
