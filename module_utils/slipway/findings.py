@@ -697,6 +697,46 @@ CATALOGUE: dict[str, Fault] = {
         "The engine has no such argument.",
         "Correct the name in the profile's server.arguments, or remove it",
     ),
+    "FLAG_RENAMED": Fault(
+        "fail",
+        "The engine has this argument under another name in this release.",
+        "Give it under the name that the detail has, in the profile's server.arguments",
+    ),
+    "FLAG_WITHOUT_EFFECT": Fault(
+        "warn",
+        "The setting has no effect in this release, or on this GPU.",
+        "Take it out, so that nobody relies on it",
+    ),
+    "FLAG_DANGEROUS": Fault(
+        "fail",
+        "With this setting, or without it, the server is known to fail or to answer nonsense on this GPU.",
+        "Change it as the detail says, in the profile's server section",
+    ),
+    "FLAGS_CONTRADICT": Fault(
+        "fail",
+        "Settings do not go together.",
+        "Take one of them out, or add what the detail names",
+    ),
+    "FP8_KV_UNSUPPORTED": Fault(
+        "fail",
+        "Keys and values in FP8 do not work with this model, engine, attention backend and GPU.",
+        "Set server.kv_cache_dtype in the profile to what the detail names; it takes twice the memory",
+    ),
+    "FLAGS_UNCHECKED": Fault(
+        "warn",
+        "Slipway has no list of the options of this release, so that wrong names and choices are found by the engine alone.",
+        "Give engine_version as it is locked; the engine's own parser is asked once its environment is there",
+    ),
+    "COMMAND_LINE_REFUSED": Fault(
+        "fail",
+        "The engine's own parser refuses the command line.",
+        "Correct what it names in the profile's server.arguments",
+    ),
+    "COMMAND_LINE_UNCHECKED": Fault(
+        "unknown",
+        "The engine's own parser could not be asked about the command line.",
+        "Mend what the detail names; where the environment is broken, deploy again, which brings it back to its lock",
+    ),
     "SECRET_EXPOSED": Fault(
         "fail",
         "A secret would be readable by everyone on the machine.",
