@@ -100,12 +100,6 @@ options:
   launcher:
     description: Path on the guest of the launch script. llama.cpp needs one, the others for an API key.
     type: str
-  tls_certificate_file:
-    description: File on the guest with the certificate that the server shows, for engines that have TLS.
-    type: str
-  tls_key_file:
-    description: File on the guest with its private key.
-    type: str
 attributes:
   check_mode:
     description: Runs as always, since it changes nothing.
@@ -210,11 +204,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "gpus": {"type": "list", "elements": "dict", "default": []},
     "sm": {"type": "int"},
     "links": {"type": "dict", "default": {}},
-    # Paths of files, not the keys.
+    # The path of a file, not the key.
     "api_key_file": {"type": "str", "no_log": False},
     "launcher": {"type": "str"},
-    "tls_certificate_file": {"type": "str"},
-    "tls_key_file": {"type": "str", "no_log": False},
 }
 
 

@@ -14,6 +14,7 @@ from .server import SECRET, Argument, Request, option
 _NUMBERS = {
     "count": (r"0*[1-9][0-9]*", "a whole number of at least 1"),
     "whole": (r"[+-]?[0-9]+", "a whole number"),
+    "size": (r"auto|[+-]?[0-9]+(\.[0-9]+)?[kKmMgGtT]?", "a whole number, such as 4096 or 4k"),
     "number": (r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", "a number"),
 }
 
@@ -64,7 +65,7 @@ def _word(key: str, value: t.Any, argument: Argument) -> str:
         # A truth value is a number only to Python.
         if isinstance(value, bool) or not re.fullmatch(form, str(value)):
             raise SlipwayError(f"argument {option(key)} must be {words}, not '{value}'")
-        word = str(value) if argument.kind == "number" else str(int(value))
+        word = str(value) if argument.kind in ("number", "size") else str(int(value))
     elif isinstance(value, (dict, list)):
         word = json.dumps(value)
     else:

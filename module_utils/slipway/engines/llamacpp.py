@@ -30,10 +30,6 @@ def plan(request: Request) -> ServerPlan:
         raise SlipwayError(f"kv_cache_dtype '{request.kv_cache_dtype}' cannot be chosen for llama.cpp here, only auto")
     if not request.launcher:
         raise SlipwayError(f"launcher is not given: the path on the guest of {LAUNCHER}")
-    if request.tls_certificate_file:
-        raise SlipwayError(
-            "llama.cpp has no TLS in this launcher; let it listen on 127.0.0.1 behind something that has it"
-        )
     argv = [f"{request.venv}/bin/python", request.launcher, "--model", request.model_path]
     argv += ["--alias", request.model_name, "--host", request.host, "--port", str(request.port)]
     if request.context_length:

@@ -68,13 +68,10 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def arguments(argv: list[str], engine: str) -> list[str] | None:
-    """What follows the server's name in a planned command line; ``None`` where the engine has no parser of its own."""
-    if engine not in MODULES:
-        return None
-    for position, word in enumerate(argv):
-        if word == "--":  # behind Slipway's launcher
-            return argv[position + 1 :]
-        if word == MODULES[engine] and argv[position - 1] == "-m":
-            return argv[position + 1 :]
+def arguments(argv: list[str], engine: str) -> list[str]:
+    """What follows the server's name in a planned command line. Raises ``SlipwayError`` whose message is the cause."""
+    if "--" in argv[:5]:  # behind Slipway's launcher
+        return argv[argv.index("--") + 1 :]
+    if argv[1:3] == ["-m", MODULES[engine]]:
+        return argv[3:]
     raise SlipwayError(f"{engine}'s arguments are not to be found in the command line")

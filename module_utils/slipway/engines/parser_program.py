@@ -46,7 +46,7 @@ def vllm() -> tuple[argparse.ArgumentParser, list[t.Callable[[t.Any], None]]]:
 
 
 def kind(action: argparse.Action) -> str:
-    """What an option takes, seen by what its type makes of examples: ``flag switch deprecated whole number json text``."""
+    """What an option takes, seen by what its type makes of examples: ``flag switch deprecated whole size number json text``."""
     name = type(action).__name__
     if name.startswith("Deprecated"):
         return "deprecated"
@@ -67,6 +67,8 @@ def kind(action: argparse.Action) -> str:
 
     if takes("x y"):
         return "text"
+    if takes("7") and takes("4k"):
+        return "size"
     if takes("7") and not takes("{}"):
         return "number" if takes("0.5") else "whole"
     return "json" if takes("{}") or takes("[]") else "text"

@@ -54,7 +54,7 @@ def _request(params: t.Mapping[str, t.Any]) -> Request:
     server = params["server"]
     of_task = (
         *("engine", "engine_version", "venv", "model_path", "model_name", "model_type", "host", "launcher"),
-        *("api_key_file", "tls_certificate_file", "tls_key_file", "links"),
+        *("api_key_file", "links"),
     )
     of_server = ("tensor_parallel", "context_length", "kv_cache_dtype", "arguments", "environment", "open_devices")
     return Request(

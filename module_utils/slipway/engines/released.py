@@ -52,7 +52,7 @@ def judge(request: Request, engine: Engine, known: t.Mapping[str, Argument]) -> 
     """Findings about names, by the rules, and about a release whose options are not known."""
     table = options.known(request.engine, request.engine_version)
     by_rule = rules.apply(request, engine.rules, {name: one.names[0] for name, one in (table or {}).items()})
-    renamed = {found.subject for found in by_rule if found.id == "FLAG_RENAMED"}
+    renamed = {found.subject for found in by_rule if found.id in ("FLAG_RENAMED", "FLAG_UNKNOWN")}
     # A rule knows the right name, where the nearest one is a guess.
     found = [one for one in lint(request, known) if one.id != "FLAG_UNKNOWN" or one.subject not in renamed]
     for name in request.arguments:
@@ -82,10 +82,6 @@ def command(request: Request, engine: Engine, known: t.Mapping[str, Argument]) -
         value = getattr(request, by.rpartition(".")[2])
         if value is None:
             continue
-        if name not in known:
-            cause = f"{by} is given and {request.engine} {request.engine_version} has no --{name}"
-            remedy = "; let it listen on 127.0.0.1 behind something that has TLS" if by.startswith("tls") else ""
-            raise SlipwayError(cause + remedy)
         plain = Argument(known[name].kind, "", known[name].choices)
         argv += render_one(name, str(value), plain)
     return argv + render(request, known), launcher
@@ -96,12 +92,6 @@ def environment(request: Request, engine: Engine, derived: t.Iterable[Derived]) 
     defaults = {"PYTHONUNBUFFERED": "1", "PATH": _PATH.format(venv=request.venv), **engine.environment}
     defaults |= {one.setting: one.value for one in derived if one.setting.isupper()}
     return variables(request, defaults)
-
-
-def check_tls(request: Request) -> None:
-    """Refuse half of a pair. Raises ``SlipwayError``."""
-    if bool(request.tls_certificate_file) != bool(request.tls_key_file):
-        raise SlipwayError("tls_certificate_file and tls_key_file belong together, and one of them is not given")
 
 
 def given(request: Request, *options_of: str) -> bool:

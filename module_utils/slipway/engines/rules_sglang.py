@@ -41,6 +41,17 @@ RULES: tuple[Rule, ...] = (
         )
         for phase in ("prefill", "decode")
     ),
+    *(
+        Rule(
+            "FLAG_UNKNOWN",
+            f"--{name}",
+            (name,),
+            "sglang speaks no TLS before 0.5.10: let it listen on 127.0.0.1 behind a proxy that does",
+            _WHEELS,
+            before="0.5.10",
+        )
+        for name in ("ssl-certfile", "ssl-keyfile")
+    ),
     # --- Without effect ---
     Rule(
         "FLAG_WITHOUT_EFFECT",

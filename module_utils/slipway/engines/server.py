@@ -43,8 +43,6 @@ class Request:
     # As ``gpu_host_info`` and ``gpu_p2p`` return them.
     gpus: tuple[t.Mapping[str, t.Any], ...] = ()
     links: t.Mapping[str, t.Any] = field(default_factory=dict)
-    tls_certificate_file: str | None = None
-    tls_key_file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,8 @@ class ServerPlan:
 class Argument:
     """One argument that an engine takes.
 
-    ``flag`` (there or not), ``switch`` (``--x`` or ``--no-x``), ``count`` (a whole number of at least one), ``whole``, ``number``, ``json`` or ``text``;
+    ``flag`` (there or not), ``switch`` (``--x`` or ``--no-x``), ``count`` (a whole number of at least one), ``whole``, ``size`` (``4k`` too), ``number``,
+    ``json`` or ``text``;
     ``deprecated`` is one that the engine still takes and does nothing with.
     """
 

@@ -18,8 +18,6 @@ ENGINE = released.Engine(
         "server.tensor_parallel": "tensor-parallel-size",
         "server.context_length": "max-model-len",
         "server.kv_cache_dtype": "kv-cache-dtype",
-        "tls_certificate_file": "ssl-certfile",
-        "tls_key_file": "ssl-keyfile",
     },
     # Weights lie on the guest; nothing of it is sent anywhere, or looked for on the hub.
     environment={"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"},
@@ -29,7 +27,6 @@ ENGINE = released.Engine(
 
 def plan(request: Request) -> ServerPlan:
     """Command line and environment. Raises ``SlipwayError`` whose message is the cause."""
-    released.check_tls(request)
     known = released.names(request, ENGINE)
     derived = topology.nccl(request)
     argv, launcher = released.command(request, ENGINE, known)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The options of engines, release by release, as their own parsers have them. ``tools/engine_options.py`` writes the tables.
 
-A table is a text with a line an option: its names without dashes, what it takes (``flag switch deprecated whole number json text``; ``*`` behind it: several),
+A table is a text with a line an option: its names without dashes, what it takes (``flag switch deprecated whole size number json text``; ``*`` behind it: several),
 and its choices. A switch is ``--x`` or ``--no-x``. Names with one dash are left out.
 """
 
