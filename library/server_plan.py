@@ -21,7 +21,11 @@ options:
     description: The inference engine.
     type: str
     required: true
-    choices: [llamacpp]
+    choices: [llamacpp, sglang, vllm]
+  engine_version:
+    description: Its release, by which arguments are judged. Slipway has the options of those that its profiles lock.
+    type: str
+    default: ""
   venv:
     description: Environment of the engine, on the guest.
     type: str
@@ -34,6 +38,10 @@ options:
     description: Name under which the API serves the model.
     type: str
     required: true
+  model_type:
+    description: What C(config.json) calls the kind of model. Some arguments are wrong for some of them.
+    type: str
+    default: ""
   host:
     description: Address to listen on.
     type: str
@@ -73,15 +81,24 @@ options:
         description: Profile's port, which O(port) replaces.
         type: int
   gpus:
-    description: GPUs that the server gets, each with its device node as C(device) or C(path).
+    description:
+      - GPUs that the server gets, as M(gpu_host_info) returns them; read are their device node (C(device) or C(path)), C(bus_id), C(numa_node)
+        and C(sm).
     type: list
     elements: dict
     default: []
+  sm:
+    description: Compute capability as one number that the profile is for, such as 120; what the GPUs say themselves goes before it.
+    type: int
+  links:
+    description: What M(gpu_p2p) returned of these GPUs, its C(verdict) and C(pairs). NCCL's settings follow from it.
+    type: dict
+    default: {}
   api_key_file:
     description: File on the guest that holds the API's keys, one a line.
     type: str
   launcher:
-    description: Path on the guest of the launch script, for engines that need one.
+    description: Path on the guest of the launch script. llama.cpp needs one, the others for an API key.
     type: str
 attributes:
   check_mode:
@@ -144,8 +161,15 @@ launcher:
   description: File name of the launch script that must be on the guest, or null.
   returned: success
   type: str
+derived:
+  description: Settings that follow from facts, where neither profile nor inventory has them, each with C(setting), C(value), C(why) and C(source).
+  returned: success
+  type: list
+  elements: dict
 findings:
-  description: What was found, such as V(FLAG_UNKNOWN), V(SECRET_EXPOSED), V(API_OPEN).
+  description:
+    - What was found, such as V(FLAG_UNKNOWN), V(FLAG_RENAMED), V(FLAG_WITHOUT_EFFECT), V(FLAG_DANGEROUS), V(FLAGS_CONTRADICT), V(FP8_KV_UNSUPPORTED),
+      V(SECRET_EXPOSED), V(API_OPEN).
   returned: always
   type: list
   elements: dict
@@ -169,13 +193,17 @@ SERVER_SPEC: dict[str, t.Any] = {
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "engine": {"type": "str", "required": True, "choices": sorted(plan.ENGINES)},
+    "engine_version": {"type": "str", "default": ""},
     "venv": {"type": "str", "required": True},
     "model_path": {"type": "str", "required": True},
     "model_name": {"type": "str", "required": True},
+    "model_type": {"type": "str", "default": ""},
     "host": {"type": "str", "default": "127.0.0.1"},
     "port": {"type": "int"},
     "server": {"type": "dict", "default": {}, "apply_defaults": True, "options": SERVER_SPEC},
     "gpus": {"type": "list", "elements": "dict", "default": []},
+    "sm": {"type": "int"},
+    "links": {"type": "dict", "default": {}},
     # The path of a file, not the key.
     "api_key_file": {"type": "str", "no_log": False},
     "launcher": {"type": "str"},

@@ -878,6 +878,41 @@ CATALOGUE: dict[str, Fault] = {
         "The engine has no such argument.",
         "Correct the name in the profile's server.arguments, or remove it",
     ),
+    "FLAG_RENAMED": Fault(
+        "fail",
+        "The engine has this argument under another name in this release.",
+        "Give it under the name that the detail has, in the profile's server.arguments",
+    ),
+    "FLAG_WITHOUT_EFFECT": Fault(
+        "warn",
+        "The setting has no effect in this release, or on this GPU.",
+        "Take it out, so that nobody relies on it",
+    ),
+    "FLAG_DANGEROUS": Fault(
+        "fail",
+        "With this setting, or without it, the server is known to fail or to answer nonsense on this GPU.",
+        "Change it as the detail says, in the profile's server section",
+    ),
+    "FLAGS_CONTRADICT": Fault(
+        "fail",
+        "Settings do not go together.",
+        "Take one of them out, or add what the detail names",
+    ),
+    "FLAGS_UNCHECKED": Fault(
+        "warn",
+        "Slipway has no list of the options of this release, so that wrong names and choices are found by the engine alone.",
+        "Give engine_version as it is locked; the engine's own parser is asked once its environment is there",
+    ),
+    "COMMAND_LINE_REFUSED": Fault(
+        "fail",
+        "The engine's own parser refuses the command line.",
+        "Correct what it names in the profile's server.arguments",
+    ),
+    "COMMAND_LINE_UNCHECKED": Fault(
+        "unknown",
+        "The engine's own parser could not be asked about the command line.",
+        "Mend what the detail names; where the environment is broken, deploy again, which brings it back to its lock",
+    ),
     "SECRET_EXPOSED": Fault(
         "fail",
         "A secret would be readable by everyone on the machine.",
@@ -952,31 +987,6 @@ CATALOGUE: dict[str, Fault] = {
         "A kernel did on the GPU what it may not.",
         "Take another backend for what ran (attention, MoE, FP4 GEMM), or another release of the library; a fault that stays with one GPU, or with "
         "an Xid in the node's dmesg, is of the hardware or of the links (gpu_p2p)",
-    ),
-    "MODEL_TYPE_UNKNOWN": Fault(
-        "fail",
-        "The engine, or its transformers, does not know the model's type.",
-        "Take a stack whose transformers and engine know it (glm_moe_dsa: transformers 5.2.0 and newer), or, for a repository that brings its own "
-        "code, allow it (trust-remote-code) after reading it",
-        "zai-org/GLM-5#22",
-    ),
-    "TOKENIZER_IMPORT": Fault(
-        "fail",
-        "The model's own tokenizer code imports what this transformers does not have.",
-        "Take a newer revision of the model's repository, whose code does not import it, or a stack with transformers 4.57",
-        "huggingface/transformers#43726",
-    ),
-    "ATTENTION_BACKEND_NONE": Fault(
-        "fail",
-        "The engine has no attention backend for this model on this GPU.",
-        "Take a release that has one: on SM120 dense MLA of vLLM is TRITON_MLA alone, and sparse MLA (GLM-5, DeepSeek 3.2) needs a release after 0.22",
-        "vllm-project/vllm#45317",
-    ),
-    "FP8_KV_UNSUPPORTED": Fault(
-        "fail",
-        "The attention backend cannot keep keys and values as FP8 here.",
-        "Set kv_cache_dtype to auto or bfloat16, or take a release that can (TRITON_MLA: vLLM 0.18.1 and newer)",
-        "vllm-project/vllm#35577",
     ),
     "SAMPLING_NAN": Fault(
         "fail",

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from ..errors import SlipwayError
-from .server import Argument, Request, ServerPlan, lint, render, variables
+from .arguments import render
+from .server import Argument, Request, ServerPlan, lint, variables
 
 LAUNCHER = "llamacpp_server.py"
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import typing as t
+from dataclasses import asdict
 
 from ..errors import SlipwayError, cannot, here
-from . import llamacpp
+from . import llamacpp, sglang, vllm
 from .server import (
     Request,
     ServerPlan,
@@ -20,6 +21,8 @@ from .server import (
 # A new engine is one file beside this and one line here.
 ENGINES: dict[str, t.Callable[[Request], ServerPlan]] = {
     "llamacpp": llamacpp.plan,
+    "sglang": sglang.plan,
+    "vllm": vllm.plan,
 }
 DEFAULT_PORT = 8000
 
@@ -42,20 +45,32 @@ def plan(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "environment_lines": environment_lines(made.environment),
         "unit_section": unit_settings(),
         "launcher": made.launcher,
+        "derived": [asdict(one) for one in made.derived],
         "findings": [found.as_dict() for found in made.findings],
     }
 
 
 def _request(params: t.Mapping[str, t.Any]) -> Request:
     server = params["server"]
-    of_task = ("engine", "venv", "model_path", "model_name", "host", "api_key_file", "launcher")
+    of_task = (
+        *("engine", "engine_version", "venv", "model_path", "model_name", "model_type", "host", "launcher"),
+        *("api_key_file", "links"),
+    )
     of_server = ("tensor_parallel", "context_length", "kv_cache_dtype", "arguments", "environment", "open_devices")
     return Request(
         **{name: params[name] for name in of_task},
         **{name: server[name] for name in of_server},
         port=next(port for port in (params["port"], server["port"], DEFAULT_PORT) if port is not None),
         devices=_device_nodes(params["gpus"]) if server["open_devices"] else (),
+        gpus=tuple(params["gpus"]),
+        sm=_capability(params),
     )
+
+
+def _capability(params: t.Mapping[str, t.Any]) -> int | None:
+    """What the GPUs say, the least of them, else what the profile is for."""
+    seen = [gpu["sm"] for gpu in params["gpus"] if isinstance(gpu.get("sm"), int)]
+    return min(seen) if seen else params["sm"]
 
 
 def _device_nodes(gpus: list[dict[str, t.Any]]) -> tuple[str, ...]:

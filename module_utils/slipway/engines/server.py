@@ -36,6 +36,23 @@ class Request:
     devices: tuple[str, ...] = ()
     api_key_file: str | None = None
     launcher: str | None = None
+    engine_version: str = ""
+    model_type: str = ""
+    # Compute capability of the GPUs as one number, such as 120; none if it is not known.
+    sm: int | None = None
+    # As ``gpu_host_info`` and ``gpu_p2p`` return them.
+    gpus: tuple[t.Mapping[str, t.Any], ...] = ()
+    links: t.Mapping[str, t.Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A setting that neither profile nor inventory has, and the facts that it follows from. ``setting`` is an option or a variable."""
+
+    setting: str
+    value: str
+    why: str
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,15 +63,23 @@ class ServerPlan:
     environment: dict[str, str]
     findings: list[Finding]
     launcher: str | None = None
+    derived: list[Derived] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument that an engine takes: ``flag``, ``count`` (a whole number of at least one) or ``text``."""
+    """One argument that an engine takes.
+
+    ``flag`` (there or not), ``switch`` (``--x`` or ``--no-x``), ``count`` (a whole number of at least one), ``whole``, ``size`` (``4k`` too), ``number``,
+    ``json`` or ``text``;
+    ``deprecated`` is one that the engine still takes and does nothing with.
+    """
 
     kind: str
     # What else in the request sets it; giving it twice contradicts.
     set_by: str = ""
+    choices: tuple[str, ...] = ()
+    many: bool = False
 
 
 def check_request(request: Request) -> None:
@@ -102,40 +127,6 @@ def lint(request: Request, known: t.Mapping[str, Argument]) -> list[Finding]:
     if request.host not in LOOPBACK and not request.api_key_file:
         findings.append(finding("API_OPEN", f"{request.host}:{request.port}", "no api_key_file is given"))
     return findings
-
-
-def render(request: Request, known: t.Mapping[str, Argument]) -> list[str]:
-    """The request's own arguments as command line, sorted by name, without those that ``lint`` complains about.
-
-    Raises ``SlipwayError`` for a value that is empty, negative or of the wrong kind, and for one that is set twice.
-    """
-    argv: list[str] = []
-    seen: set[str] = set()
-    for name in sorted(request.arguments, key=option):
-        key, value = option(name)[2:], request.arguments[name]
-        if key in seen:
-            raise SlipwayError(f"argument {option(key)} is given twice, in two spellings")
-        seen.add(key)
-        if key in known and not SECRET.search(key):
-            argv += _render_one(key, value, known[key])
-    return argv
-
-
-def _render_one(key: str, value: t.Any, argument: Argument) -> list[str]:
-    if argument.set_by:
-        raise SlipwayError(f"argument {option(key)} is set by {argument.set_by} and cannot be given beside it")
-    if argument.kind == "flag":
-        if not isinstance(value, bool):
-            raise SlipwayError(f"argument {option(key)} must be true or false, not '{value}'")
-        return [option(key)] if value else []
-    if argument.kind == "count":
-        # Templates may hand over numbers as text; a truth value is a number only to Python.
-        if isinstance(value, bool) or not re.fullmatch(r"[0-9]+", str(value)) or int(value) < 1:
-            raise SlipwayError(f"argument {option(key)} must be a whole number of at least 1, not '{value}'")
-        return [option(key), str(int(value))]
-    if not isinstance(value, str) or not value.strip() or "\n" in value:
-        raise SlipwayError(f"argument {option(key)} must be a text of one line, not '{value}'")
-    return [option(key), value]
 
 
 def variables(request: Request, defaults: t.Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.slipway.engines import llamacpp, server
+from ansible.module_utils.slipway.engines import arguments, llamacpp, server
 from ansible.module_utils.slipway.engines.plan import ENGINES
 from ansible.module_utils.slipway.errors import SlipwayError
 
@@ -116,13 +116,13 @@ def test_refuses(changes: dict[str, t.Any], cause: str) -> None:
 def test_one_argument_in_two_spellings_is_refused() -> None:
     request = server.Request(**BASE, arguments={"max-len": 1, "max_len": 2})
     with pytest.raises(SlipwayError, match="argument --max-len is given twice, in two spellings"):
-        server.render(request, {"max-len": server.Argument("count")})
+        arguments.render(request, {"max-len": server.Argument("count")})
 
 
 @pytest.mark.parametrize(("value", "argv"), [(True, ["--fast"]), (False, [])], ids=["on", "off"])
 def test_flags(value: bool, argv: list[str]) -> None:
     request = server.Request(**BASE, arguments={"fast": value})
-    assert server.render(request, {"fast": server.Argument("flag")}) == argv
+    assert arguments.render(request, {"fast": server.Argument("flag")}) == argv
 
 
 @pytest.mark.parametrize(
