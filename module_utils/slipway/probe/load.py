@@ -32,7 +32,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Stream:
-    """One request. Times are seconds of one clock; ``first`` and ``last`` are of its first and last text. ``error`` in words."""
+    """One request. Times are seconds of one clock; ``first`` is of its first text, ``last`` of its last token. ``error`` in words."""
 
     started: float
     first: float = 0.0
@@ -101,14 +101,16 @@ def _stream(client: Client, request: dict[str, t.Any], timeout_seconds: float, c
     try:
         for event in client.stream(request, timeout_seconds):
             usage = event.get("usage") or usage
-            if reply.has_text(event):
+            # Tokens after the end of the text bring none (ignore_eos), and are counted all the same: they take their time too.
+            if event.get("choices"):
                 last = clock()
+            if reply.has_text(event):
                 first = first or last
     except Unreachable as error:
         return Stream(started, error=str(error))
     tokens, prompt = usage.get("completion_tokens"), usage.get("prompt_tokens")
     # With fewer than two tokens there is no time between tokens.
-    if not isinstance(tokens, int) or tokens < 2 or last <= first:
+    if not isinstance(tokens, int) or tokens < 2 or not first or last <= first:
         return Stream(started, error=f"the server counted {tokens} tokens")
     return Stream(started, first, last, tokens, prompt if isinstance(prompt, int) else 0)
 

@@ -24,9 +24,12 @@ def test_guests_that_share_a_node_do_not_measure_at_one_time(root: Path, nodes: 
     [
         ("links_measure.yml", "Links | Copy between the GPUs"),
         ("all_reduce_measure.yml", "All-reduce | Reduce over all GPUs"),
+        ("speed_measure.yml", "Speed | Load the server"),
     ],
 )
-def test_both_measurements_keep_to_it(root: Path, file: str, name: str) -> None:
+def test_all_measurements_keep_to_it(root: Path, file: str, name: str) -> None:
     text = (root / "roles/acceptance/tasks" / file).read_text()
-    (measured,) = [task for block in yaml.safe_load(text) for task in block.get("block", []) if task["name"] == name]
+    (measured,) = [
+        task for block in yaml.safe_load(text) for task in block.get("block", [block]) if task["name"] == name
+    ]
     assert measured["throttle"] == "{{ __acceptance_at_once }}"

@@ -45,6 +45,12 @@ def test_tokens_are_the_servers_and_the_first_text_starts_the_time() -> None:
     assert run(*events) == Stream(100.0, first=102.0, last=105.0, output_tokens=7, prompt_tokens=30)
 
 
+def test_tokens_without_a_text_take_their_time_too() -> None:
+    # After its end the model is made to go on, and what it says then is no text.
+    stream = run((1, words("a")), (2, words("b")), (3, words("")), (0, usage(9)))
+    assert (stream.first, stream.last) == (101.0, 106.0)
+
+
 @pytest.mark.parametrize(
     ("events", "error"),
     [
