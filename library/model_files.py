@@ -39,6 +39,11 @@ options:
   folder:
     description: A folder of the target that the files are copied from. Given, no hub is asked.
     type: path
+  beside:
+    description:
+      - O(folder) was put on the store's file system for this and goes afterwards. Its files are hashed and linked, not copied.
+    type: bool
+    default: false
   include:
     description: Patterns of files to take, in which an asterisk takes in slashes. Empty, all.
     type: list
@@ -181,6 +186,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "repository": {"type": "str", "required": True},
     "revision": {"type": "str", "default": "main"},
     "folder": {"type": "path"},
+    "beside": {"type": "bool", "default": False},
     "include": {"type": "list", "elements": "str", "default": []},
     "exclude": {"type": "list", "elements": "str", "default": []},
     "verify": {"type": "str", "choices": ["quick", "full"], "default": "quick"},
@@ -244,7 +250,7 @@ def _source(params: dict[str, t.Any]) -> keep.Source:
     kind = "folder" if params["folder"] else "hub"
     wanted = store.Wanted(kind, params["repository"], params["revision"], *lists)
     if params["folder"]:
-        return keep.Source(wanted, folder=Path(params["folder"]))
+        return keep.Source(wanted, folder=Path(params["folder"]), beside=params["beside"])
     way = Source(
         proxy=params["proxy"],
         proxy_login=params["proxy_login"],

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import typing as t
 from pathlib import Path
 
 from ..errors import SlipwayError
 from ..findings import finding
+from . import digest
 from .published import File, Listing, commit_of
 from .store import RECORD
 
@@ -22,8 +24,8 @@ def check(folder: Path) -> None:
         raise SlipwayError(cause, [finding("MODEL_SOURCE_MISSING", str(folder), cause)])
 
 
-def listing(folder: Path) -> Listing:
-    """Its files, with what their sizes and times come to in the place of a commit. Raises as ``check``, and ``OSError``."""
+def listing(folder: Path, hashed: bool = False) -> Listing:
+    """Its files, with what their sizes and times come to in the place of a commit; or their hashes. Raises as ``check``, and ``OSError``."""
     check(folder)
     files = []
     for above, folders, names in os.walk(folder):
@@ -32,5 +34,6 @@ def listing(folder: Path) -> Listing:
             path = Path(above) / name
             stat = path.stat()
             if name != RECORD:
-                files.append(File(str(path.relative_to(folder)), stat.st_size, mtime_ns=stat.st_mtime_ns))
+                told: dict[str, t.Any] = {"digest": digest.of(path)} if hashed else {"mtime_ns": stat.st_mtime_ns}
+                files.append(File(str(path.relative_to(folder)), stat.st_size, **told))
     return Listing(commit_of(files), tuple(files))

@@ -37,6 +37,7 @@ def main(path: str) -> int:
     hub, download = importlib.import_module("huggingface_hub"), importlib.import_module("huggingface_hub.file_download")
     _set_up(hub)
     headers = hub.utils.build_hf_headers(token=os.environ.get("HF_TOKEN") or False, library_name="slipway")
+    headers["Accept-Encoding"] = "identity"  # a part of what is compressed is none of the file
     pool = ThreadPoolExecutor(request["parallel"])
     running = {pool.submit(_fetch, hub, download, headers, request, one): one for one in request["files"]}
     for future in as_completed(running):

@@ -51,11 +51,12 @@ class Survey:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from: ``hub``, or a folder of this machine."""
+    """Where a model comes from: ``hub``, or a folder of this machine, which may have been put beside the store for this alone."""
 
     wanted: Wanted
     hub: Hub | None = None
     folder: Path | None = None
+    beside: bool = False
 
     def listing(self, record: Record | None) -> Listing:
         """The files that there are to be. A hub is asked only where the record does not say. Raises ``SlipwayError``, ``OSError``."""
@@ -67,13 +68,15 @@ class Source:
         elif record is not None and agrees and self.folder is not None and not self.folder.is_dir():
             return record.listing  # it was copied, and need not stay
         else:
-            found = folder.listing(t.cast("Path", self.folder))
+            found = folder.listing(t.cast("Path", self.folder), hashed=self.beside)
         return Listing(found.commit, choose(found.files, self.wanted.include, self.wanted.exclude))
 
     def files(self, place: Place, survey: Survey, python: str, parallel: int, deadline: float) -> t.Iterator[File]:
         """What has yet to come, each file when all of it is in its part."""
         if self.hub is not None:
             return fetch.from_hub(place, survey.todo, self.hub, survey.listing.commit, python, parallel, deadline)
+        if self.beside:
+            return fetch.from_beside(place, survey.todo, t.cast("Path", self.folder))
         return fetch.from_folder(place, survey.todo, t.cast("Path", self.folder), deadline)
 
 
@@ -132,7 +135,8 @@ def foresee(place: Place, source: Source, survey: Survey) -> None:
     elif survey.todo and source.folder is not None:
         folder.check(source.folder)
         _sound(source.folder)
-    fetch.room(place, survey.todo)
+    if not source.beside:
+        fetch.room(place, survey.todo)
 
 
 def _sound(where: Path) -> list[Finding]:

@@ -65,6 +65,8 @@ def choose(files: t.Iterable[File], include: t.Sequence[str], exclude: t.Sequenc
 
 
 def commit_of(files: t.Iterable[File]) -> str:
-    """What stands for a commit where there is none: it changes when a file's size or time does."""
-    lines = [f"{file.path} {file.size} {file.mtime_ns}\n" for file in sorted(files, key=lambda one: one.path)]
+    """What stands for a commit where there is none: it changes when a file's size and digest do, or its time where it has no digest."""
+    lines = [
+        f"{file.path} {file.size} {file.digest or file.mtime_ns}\n" for file in sorted(files, key=lambda one: one.path)
+    ]
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:40]

@@ -55,7 +55,7 @@ class Play:
             "HOME": str(folder),
         }
 
-    def __call__(self, part: str, *options: str, **more: t.Any) -> tuple[int, str]:
+    def __call__(self, part: str, *options: str, guests: str = "infer1") -> tuple[int, str]:
         """Exit code and what was printed."""
         profile = {
             "name": "tiny",
@@ -64,13 +64,16 @@ class Play:
         }
         (self.folder / "catalog" / "tiny" / "profile.yml").write_text(yaml.safe_dump(profile))
         local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
-        (self.folder / "hosts").write_text(f"infer1 {local} gpu_container_node=pve1 profile=tiny\npve1 {local}\n")
+        (self.folder / "hosts").write_text(
+            "".join(f"{guest} {local} gpu_container_node=pve1 profile=tiny\n" for guest in ("infer1", "infer2"))
+            + f"pve1 {local}\n"
+        )
         task = {"name": "Part", "ansible.builtin.include_role": {"name": "model_store", "tasks_from": part}}
-        play = {"name": "Play", "hosts": "infer1", "gather_facts": False, "tasks": [task]}
+        play = {"name": "Play", "hosts": guests, "gather_facts": False, "tasks": [task]}
         (self.folder / "play.yml").write_text(json.dumps([play]))
         program = str(Path(sys.executable).parent / "ansible-playbook")
         done = subprocess.run(
-            [program, "-i", "hosts", "play.yml", "-e", json.dumps({**self.variables, **more}), *options],
+            [program, "-i", "hosts", "play.yml", "-e", json.dumps(self.variables), *options],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -101,13 +104,15 @@ def play(tmp_path: Path, root: Path, hub: HubServer) -> Play:
     return Play(tmp_path, root, hub)
 
 
-def test_from_the_hub_and_the_token_is_shown_nowhere(play: Play, hub: HubServer) -> None:
+def test_two_guests_fetch_once_and_the_token_is_shown_nowhere(play: Play, hub: HubServer) -> None:
     code, said = play("main", "--check")
     assert (code, "Would fetch 2 files of someone/Model-NVFP4, 0.0 GB." in said) == (0, True), said
     assert not play.models.exists()
-    code, said = play("main", "-vvv")
+    hub.asked.clear()
+    code, said = play("main", "-vvv", guests="infer1,infer2")
     assert code == 0, said
     assert play.content() == FILES
+    assert sorted(hub.fetched()) == ["config.json", "model.safetensors", "model.safetensors"]  # once, by a redirect
     assert TOKEN not in said
     assert all(TOKEN.encode() not in path.read_bytes() for path in play.models.rglob("*") if path.is_file())
     hub.asked.clear()
@@ -115,8 +120,14 @@ def test_from_the_hub_and_the_token_is_shown_nowhere(play: Play, hub: HubServer)
     assert (code, "changed=0" in said, hub.asked) == (0, True, []), said
 
 
-def test_verify_tells_damage_and_the_next_run_mends_it(play: Play) -> None:
-    play("main")
+def test_from_a_folder_of_the_node_and_damage_is_told_and_mended(play: Play, hub: HubServer) -> None:
+    disk = play.folder / "disk"
+    disk.mkdir()
+    for name, content in FILES.items():
+        (disk / name).write_bytes(content)
+    play.source = {"folder": {"path": str(disk)}}
+    code, said = play("main")
+    assert (code, play.content(), hub.asked) == (0, FILES, []), said
     weights = play.models / "tiny-nvfp4" / "model.safetensors"
     os.truncate(weights, 500)
     code, said = play("verify")
@@ -126,16 +137,21 @@ def test_verify_tells_damage_and_the_next_run_mends_it(play: Play) -> None:
     assert play.content() == FILES
 
 
-def test_from_a_folder_of_the_node(play: Play, hub: HubServer) -> None:
+def test_from_a_folder_of_the_controller(play: Play, hub: HubServer) -> None:
     disk = play.folder / "disk"
     disk.mkdir()
     for name, content in FILES.items():
         (disk / name).write_bytes(content)
-    play.source = {"folder": {"path": str(disk)}}
+    play.source = {"folder": {"path": str(disk), "host": "controller"}}
     code, said = play("main")
     assert (code, play.content(), hub.asked) == (0, FILES, []), said
+    assert sorted(path.name for path in (play.models / ".slipway" / "tiny-nvfp4").iterdir()) == ["lock"]
+    weights = play.models / "tiny-nvfp4" / "model.safetensors"
+    before = (play.models / "tiny-nvfp4" / "config.json").stat().st_ino
+    os.truncate(weights, 500)
     code, said = play("main")
-    assert (code, "changed=0" in said) == (0, True), said
+    assert (code, play.content()) == (0, FILES), said
+    assert (play.models / "tiny-nvfp4" / "config.json").stat().st_ino == before
 
 
 def test_what_the_hub_refuses_is_known_before(play: Play) -> None:
