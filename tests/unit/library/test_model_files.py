@@ -10,6 +10,7 @@ import sys
 import typing as t
 from pathlib import Path
 
+import package_servers
 import pytest
 from ansible.modules import model_files
 from hub_server import HubServer, Repository
@@ -245,6 +246,41 @@ def test_another_revision_is_fetched_beside_and_what_is_equal_is_linked(store: S
     assert (back["changed"], back["finished"], store.hub.fetched()) == (True, True, [])
     assert store.content() == wanted(revision())
     assert store.run(revision=FIRST)["changed"] is False
+
+
+def test_a_run_that_was_killed_between_two_renames_is_completed(store: Store) -> None:
+    store.repository.commits[SECOND] = {**revision(), TWO: tensors(b=400_000, extra=1)}
+    store.run()
+    store.run(revision=SECOND)
+    store.folder.rename(store.work / SECOND)
+    again = store.run(revision=SECOND)
+    assert (again["changed"], again["finished"], store.hub.fetched()) == (True, True, [])
+    assert store.content() == wanted(store.repository.commits[SECOND])
+    assert (store.work / FIRST / TWO).read_bytes() == revision()[TWO]
+
+
+def test_a_record_that_was_lost_costs_hashing_and_no_download(store: Store) -> None:
+    store.run()
+    before = store.inodes()
+    (store.folder / ".slipway.json").unlink()
+    again = store.run()
+    assert (again["finished"], again["files"], store.hub.fetched()) == (True, [], [])
+    assert store.inodes() == before
+    assert store.run()["changed"] is False
+
+
+def test_by_a_proxy(store: Store) -> None:
+    proxy = package_servers.proxy(login="user:secret")
+    try:
+        way = {"proxy": proxy.address, "proxy_login": "user:secret", "include": ["config.json"]}
+        result = store.run(**way)
+        assert (result["rc"], result["finished"]) == (0, True), result
+        assert store.content() == {"config.json": revision()["config.json"]}
+        assert any("/resolve/" in path for path in proxy.asked) and any("/revision/" in path for path in proxy.asked)
+        failed = store.run(**{**way, "revision": "main", "proxy_login": "user:wrong"})
+    finally:
+        proxy.close()
+    assert (failed["rc"], ids(failed)) == (1, ["PROXY_REFUSED"])
 
 
 def test_a_branch_is_resolved_once(store: Store) -> None:
