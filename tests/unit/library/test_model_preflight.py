@@ -234,6 +234,14 @@ def test_an_architecture_that_the_engine_does_not_have(llama: Preflight) -> None
     assert found(llama()) == [("MODEL_ARCHITECTURE_UNKNOWN", "warn")], "transformers' own model would run"
 
 
+def test_an_engine_whose_tables_have_another_form(llama: Preflight) -> None:
+    for path in (llama.environment.site / "sglang/srt/models").glob("*.py"):
+        path.write_text("")
+    assert found(llama()) == [("MODEL_ARCHITECTURE_UNKNOWN", "unknown")]
+    llama.config(model_type="new")
+    assert found(llama()) == [("MODEL_TYPE_UNKNOWN", "unknown"), ("MODEL_ARCHITECTURE_UNKNOWN", "unknown")]
+
+
 def test_a_configuration_that_is_refused(llama: Preflight) -> None:
     llama.config(refused=True)
     done = llama()
@@ -247,7 +255,9 @@ def test_tokenizers(llama: Preflight) -> None:
     done = llama()
     assert found(done) == [("TOKENIZER_BROKEN", "fail")]
     assert "Tokenizer class TokenizersBackend does not exist" in done["findings"][0]["detail"]
-    (llama.model / "tokenizer.json").unlink()
+    (llama.model / "tokenizer.json").rename(llama.model / "tekken.json")
+    assert found(llama()) == [], "engines read this one themselves"
+    (llama.model / "tekken.json").unlink()
     assert found(llama()) == [("TOKENIZER_MISSING", "fail")]
     llama.server["arguments"] = {"tokenizer-path": "/srv/models/other"}
     assert found(llama()) == [], "it comes from elsewhere"
@@ -355,6 +365,14 @@ def test_a_configuration_that_is_none(llama: Preflight, content: str) -> None:
     assert (done["model"], done["fit"]) == ({}, {})
 
 
+def test_an_index_that_tells_less_than_there_is_leaves_the_table(kimi: Preflight) -> None:
+    path = kimi.model / "model.safetensors.index.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "metadata": {"total_size": 1}}))
+    done = kimi()
+    assert (found(done), done["fit"]["verdict"]) == ([], "fits")
+
+
 def test_a_folder_without_anything(llama: Preflight) -> None:
     for path in list(llama.model.iterdir()):
         path.unlink()
@@ -375,6 +393,7 @@ def test_what_is_not_there_is_an_error(llama: Preflight) -> None:
     assert "it has no site-packages" in failed["msg"]
     failed = llama(server={"arguments": {"pipeline-parallel-size": "two"}})
     assert "server argument pipeline-parallel-size is 'two'" in failed["msg"]
+    assert "server.arguments is 'fast'" in llama(server={"arguments": "fast"})["msg"]
 
 
 def test_images_on_sglang_want_a_newer_cudnn(kimi: Preflight) -> None:
