@@ -21,6 +21,7 @@ from . import (
     kv,
     llamacpp,
     machine,
+    quantisation,
     registry,
     rules,
     server,
@@ -97,6 +98,8 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
     sm = min((gpu["sm"] for gpu in gpus if gpu.get("sm")), default=0)
     headers, gguf_bytes, found = _files(path)
     whole = bool(headers or gguf_bytes) and not found
+    if gguf_bytes:  # whatever the configuration beside them says, which is often that of other weights
+        model = replace(model, quantisation=quantisation.Quantisation("gguf", "gguf"))
     found += judge.identity(model, params["expected_type"], params["expected_architecture"], path.name)
     asking, told = _environment(path, model, place, asked, params["timeout_seconds"])
     found += told

@@ -18,6 +18,7 @@ from model_folder import TINY_LLAMA, write_model
 Run = t.Callable[..., dict[str, t.Any]]
 GPUS = [{"bus_id": f"0000:0{n}:00.0", "memory_mib": 97887, "sm": 120} for n in range(8)]
 SHARDS = 4
+QUANTISATION = "vllm/model_executor/layers/quantization/__init__.py"
 KIMI_SERVER = {
     "tensor_parallel": 8,
     "context_length": 65536,
@@ -326,8 +327,10 @@ def test_gguf_for_vllm(kimi: Preflight) -> None:
     (kimi.model / "kimi-00001-of-00001.gguf").write_bytes(head + bytes(-len(head) % 32) + bytes(256))
     kimi.environment.write("vllm/model_executor/model_loader/gguf_loader.py", 'if model_type == "cohere": pass\n')
     kimi.environment.write("gguf/constants.py", 'MODEL_ARCH_NAMES: dict = {MODEL_ARCH.LLAMA: "llama"}\n')
+    kimi.environment.write(QUANTISATION, 'METHODS = {"gguf": GGUFConfig}\n')
     done = kimi()
     assert found(done) == [("MODEL_ARCHITECTURE_UNKNOWN", "fail")]
+    assert done["model"]["quantisation"]["form"] == "gguf"
     assert "'Unknown gguf model_type'" in done["findings"][0]["detail"]
     assert done["fit"]["kv"]["bytes_per_token"] == 70272
     kimi.environment.write("gguf/constants.py", 'MODEL_ARCH_NAMES: dict = {MODEL_ARCH.KIMI: "kimi_k25"}\n')
