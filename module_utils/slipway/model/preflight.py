@@ -17,7 +17,6 @@ from . import (
     divide,
     fit,
     gguf_files,
-    judge,
     kv,
     llamacpp,
     machine,
@@ -27,6 +26,7 @@ from . import (
     server,
     share,
     tokenizer,
+    verdicts,
     weights,
 )
 from .safetensors import Header, Tensor
@@ -100,10 +100,10 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
     whole = bool(headers or gguf_bytes) and not found
     if gguf_bytes:  # whatever the configuration beside them says, which is often that of other weights
         model = replace(model, quantisation=quantisation.Quantisation("gguf", "gguf"))
-    found += judge.identity(model, params["expected_type"], params["expected_architecture"], path.name)
+    found += verdicts.identity(model, params["expected_type"], params["expected_architecture"], path.name)
     asking, told = _environment(path, model, place, asked, params["timeout_seconds"])
     found += told
-    found += judge.quantised(model, asked, registry.quantisation(asked.engine, place.site), sm, path.name)
+    found += verdicts.quantised(model, asked, registry.quantisation(asked.engine, place.site), sm, path.name)
     found += divide.findings(model, asked, len(gpus) or None, path.name)
     found += rules.findings(model, asked, kv.stored(model, asked, sm), sm, path.name)
     found += rules.cudnn(model, asked, place.installed, params["server"].get("environment") or {})
@@ -142,15 +142,15 @@ def _environment(
     known = registry.read(asked.engine, place.site)
     words = tokenizer.read(path)
     answer, code = _ask(path, place, model, known, words, asked, timeout_seconds)
-    found = judge.model_type(model, known, answer, asked)
-    found += judge.architecture(model, known, answer, asked)
+    found = verdicts.model_type(model, known, answer, asked)
+    found += verdicts.architecture(model, known, answer, asked)
     if next(path.glob("*.gguf"), None) and not next(path.glob("*.safetensors"), None):
         found += gguf_files.loader(model.type, asked.engine, asked.version, place.site)
     if asked.trust_remote_code:
         if not answer.type_known and not (known and model.type in known.types):
-            found += judge.own_code(code.config_faults, answer, code.config_files, "MODEL_CODE_BROKEN")
-        found += judge.own_code(code.tokenizer_faults, answer, code.tokenizer_files, "TOKENIZER_IMPORT")
-    found += judge.tokens(words, answer, asked, path.name)
+            found += verdicts.own_code(code.config_faults, answer, code.config_files, "MODEL_CODE_BROKEN")
+        found += verdicts.own_code(code.tokenizer_faults, answer, code.tokenizer_files, "TOKENIZER_IMPORT")
+    found += verdicts.tokens(words, answer, asked, path.name)
     return {"tokenizer": words.as_dict(), "asked": _asked(answer, known)}, found
 
 
