@@ -773,6 +773,7 @@ CATALOGUE: dict[str, Fault] = {
         "Check its address (model_store_hub_endpoint), slipway_proxy and the firewall between, and run again: what has come is not "
         "fetched twice. Where there is no way, bring the files to a folder of the node (model_store_source)",
     ),
+    # --- Will a model load ---
     "MODEL_UNEXPECTED": Fault(
         "fail",
         "The model in the folder is another one than the profile means.",
@@ -872,6 +873,27 @@ CATALOGUE: dict[str, Fault] = {
         "The memory does not hold the weights and one request of the declared length.",
         "Lower context_length, spread the model over more GPUs (tensor_parallel), raise the part of the memory that the engine may use, "
         "or take smaller weights; the report has the table",
+    ),
+    # --- Models and servers ---
+    "MODEL_FILE_MISSING": Fault(
+        "fail",
+        "A file of the model is not there.",
+        "Fetch it with ansible-playbook deploy.yml, which leaves the files that are whole as they are",
+    ),
+    "MODEL_FILE_DAMAGED": Fault(
+        "fail",
+        "A file of the model is not what its maker published, or is torn.",
+        "Fetch it with ansible-playbook deploy.yml, which leaves the files that are whole as they are",
+    ),
+    "MODEL_INDEX_WRONG": Fault(
+        "fail",
+        "The index of the weights and the files beside it contradict each other.",
+        "They are not of one revision, or were published so: name another revision in the profile (model.revision), and deploy again",
+    ),
+    "MODEL_INDEX_INEXACT": Fault(
+        "warn",
+        "The index of the weights does not tell all that lies beside it. Engines load what it names.",
+        "See whether the repository has a revision in which they agree",
     ),
     "FLAG_UNKNOWN": Fault(
         "fail",

@@ -154,7 +154,9 @@ def on_gpus(model: Model, server: Server, weights: Share, kv: Cache | None, memo
 
 
 def _peak_mib(model: Model, server: Server, memory_mib: int) -> int:
-    tokens = int(server.arguments.get("max-num-batched-tokens") or BATCH[memory_mib >= 70 * 1024])
+    given = str(server.arguments.get("max-num-batched-tokens") or "")
+    # vLLM takes 16k as well, for which its own default stands here: it is an estimate of an estimate.
+    tokens = int(given) if given.isdecimal() else BATCH[memory_mib >= 70 * 1024]
     return round(tokens * model.shape.hidden * PEAK_BYTES / MIB)
 
 

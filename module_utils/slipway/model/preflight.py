@@ -19,13 +19,14 @@ from . import (
     gguf_files,
     kv,
     llamacpp,
-    loading,
     machine,
+    quantisation,
     registry,
     rules,
     server,
     share,
     tokenizer,
+    verdicts,
     weights,
 )
 from .safetensors import Header, Tensor
@@ -87,7 +88,6 @@ def _place(venv: Path, engine: str) -> Place:
 
 
 def _repository(path: Path, place: Place, asked: server.Server, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    name = path.name
     try:
         model = config.read(path)
     except FileNotFoundError:
@@ -96,51 +96,77 @@ def _repository(path: Path, place: Place, asked: server.Server, params: t.Mappin
         return _result({}, {}, [finding("MODEL_FILE_DAMAGED", "config.json", str(error))])
     gpus = [] if asked.on_cpu else params["gpus"]
     sm = min((gpu["sm"] for gpu in gpus if gpu.get("sm")), default=0)
-    headers, found = weights.look(path)
-    gguf_bytes = 0
-    if not headers:
-        gguf_bytes, torn = gguf_files.look(path)
-        found += torn
-        found += gguf_files.loader(model.type, asked.engine, asked.version, place.site) if gguf_bytes else []
-    found += _incomplete(path, headers, found)
-    found += loading.identity(model, params["expected_type"], params["expected_architecture"], name)
-
-    known = registry.read(asked.engine, place.site)
-    words = tokenizer.read(path)
-    answer, code = _ask(path, place, model, known, words, asked, params["timeout_seconds"])
-    found += loading.model_type(model, known, answer, asked)
-    found += loading.architecture(model, known, answer, asked)
-    if asked.trust_remote_code:
-        if not answer.type_known and not (known and model.type in known.types):
-            found += loading.own_code(code.config_faults, answer, code.config_files, "MODEL_CODE_BROKEN")
-        found += loading.own_code(code.tokenizer_faults, answer, code.tokenizer_files, "TOKENIZER_IMPORT")
-    found += loading.tokens(words, answer, asked, name)
-
-    found += loading.quantised(model, asked, registry.quantisation(asked.engine, place.site), sm, name)
-    found += divide.findings(model, asked, len(gpus) or None, name)
-    found += rules.findings(model, asked, kv.stored(model, asked, sm), sm, name)
+    headers, gguf_bytes, found = _files(path)
+    whole = bool(headers or gguf_bytes) and not found
+    if gguf_bytes:  # whatever the configuration beside them says, which is often that of other weights
+        model = replace(model, quantisation=quantisation.Quantisation("gguf", "gguf"))
+    found += verdicts.identity(model, params["expected_type"], params["expected_architecture"], path.name)
+    asking, told = _environment(path, model, place, asked, params["timeout_seconds"])
+    found += told
+    found += verdicts.quantised(model, asked, registry.quantisation(asked.engine, place.site), sm, path.name)
+    found += divide.findings(model, asked, len(gpus) or None, path.name)
+    found += rules.findings(model, asked, kv.stored(model, asked, sm), sm, path.name)
     found += rules.cudnn(model, asked, place.installed, params["server"].get("environment") or {})
     table: dict[str, t.Any] = {}
-    if (headers or gguf_bytes) and not any(one.id in ("MODEL_FILE_MISSING", "MODEL_FILE_DAMAGED") for one in found):
-        share_of_one = share.of_gguf(gguf_bytes, asked) if gguf_bytes else share.share(_tensors(headers), model, asked)
-        stored = kv.cache(model, asked, sm)
-        if asked.on_cpu:
-            memory = params["memory_mib"] or machine.memory_mib()
-            made = fit.on_cpu(round(share_of_one.total), stored, memory, asked.context_length, model.shape.context)
-        else:
-            made = fit.on_gpus(model, asked, share_of_one, stored, _smallest(gpus))
-        found += fit.findings(made, name)
+    if whole:
+        held = share.of_gguf(gguf_bytes, asked) if gguf_bytes else share.share(_tensors(headers), model, asked)
+        made = _fit(model, asked, held, gpus, sm, params["memory_mib"])
+        found += fit.findings(made, path.name)
         table = made.as_dict()
-    told = {
+    described = {
         "path": str(path),
         "engine": f"{asked.engine} {asked.version}",
         **model.as_dict(),
         "files": len(headers),
         "weights_bytes": gguf_bytes or weights.total_bytes(headers.values()),
-        "tokenizer": words.as_dict(),
-        "asked": _asked(answer, known),
+        **asking,
     }
-    return _result(told, table, found)
+    return _result(described, table, found)
+
+
+def _files(path: Path) -> tuple[dict[str, Header | None], int, list[Finding]]:
+    """The headers of the safetensors files, or the bytes of GGUF files where there are none; and what is wrong with either."""
+    headers, found = weights.look(path)
+    found = [one for one in found if one.severity == "fail"]  # what else an index tells is the store's affair
+    gguf_bytes = 0
+    if not headers:
+        gguf_bytes, torn = gguf_files.look(path)
+        found += torn
+    return headers, gguf_bytes, found + _incomplete(path, headers, found)
+
+
+def _environment(
+    path: Path, model: config.Model, place: Place, asked: server.Server, timeout_seconds: int
+) -> tuple[dict[str, t.Any], list[Finding]]:
+    """Who reads the configuration, the architecture and the tokenizer there: what was asked, for the result, and what came of it."""
+    known = registry.read(asked.engine, place.site)
+    words = tokenizer.read(path)
+    answer, code = _ask(path, place, model, known, words, asked, timeout_seconds)
+    found = verdicts.model_type(model, known, answer, asked)
+    found += verdicts.architecture(model, known, answer, asked)
+    if next(path.glob("*.gguf"), None) and not next(path.glob("*.safetensors"), None):
+        found += gguf_files.loader(model.type, asked.engine, asked.version, place.site)
+    if asked.trust_remote_code:
+        if not answer.type_known and not (known and model.type in known.types):
+            found += verdicts.own_code(code.config_faults, answer, code.config_files, "MODEL_CODE_BROKEN")
+        found += verdicts.own_code(code.tokenizer_faults, answer, code.tokenizer_files, "TOKENIZER_IMPORT")
+    found += verdicts.tokens(words, answer, asked, path.name)
+    return {"tokenizer": words.as_dict(), "asked": _asked(answer, known)}, found
+
+
+def _fit(
+    model: config.Model,
+    asked: server.Server,
+    held: share.Share,
+    gpus: t.Sequence[t.Mapping[str, t.Any]],
+    sm: int,
+    memory_mib: int | None,
+) -> fit.Fit:
+    stored = kv.cache(model, asked, sm)
+    if asked.on_cpu:
+        memory = memory_mib or machine.memory_mib()
+        return fit.on_cpu(round(held.total), stored, memory, asked.context_length, model.shape.context)
+    return fit.on_gpus(model, asked, held, stored, _smallest(gpus))
 
 
 def _incomplete(path: Path, headers: t.Mapping[str, Header | None], told: t.Sequence[Finding]) -> list[Finding]:

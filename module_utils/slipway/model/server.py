@@ -64,7 +64,10 @@ class Server:
 
 def of(engine: str, version: str, server: t.Mapping[str, t.Any]) -> Server:
     """The server of a profile's ``server``. Raises ``ValueError`` for a size that is no whole number of at least one."""
-    arguments = {str(key).replace("_", "-"): value for key, value in (server.get("arguments") or {}).items()}
+    given = server.get("arguments") or {}
+    if not isinstance(given, dict):
+        raise ValueError(f"server.arguments is '{given}', and no table of names and values")
+    arguments = {str(key).replace("_", "-"): value for key, value in given.items()}
 
     def size(names: tuple[str, ...], default: int = 1) -> int:
         value = next((arguments[name] for name in names if arguments.get(name) is not None), default)

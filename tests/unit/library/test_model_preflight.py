@@ -18,6 +18,7 @@ from model_folder import TINY_LLAMA, write_model
 Run = t.Callable[..., dict[str, t.Any]]
 GPUS = [{"bus_id": f"0000:0{n}:00.0", "memory_mib": 97887, "sm": 120} for n in range(8)]
 SHARDS = 4
+QUANTISATION = "vllm/model_executor/layers/quantization/__init__.py"
 KIMI_SERVER = {
     "tensor_parallel": 8,
     "context_length": 65536,
@@ -234,6 +235,14 @@ def test_an_architecture_that_the_engine_does_not_have(llama: Preflight) -> None
     assert found(llama()) == [("MODEL_ARCHITECTURE_UNKNOWN", "warn")], "transformers' own model would run"
 
 
+def test_an_engine_whose_tables_have_another_form(llama: Preflight) -> None:
+    for path in (llama.environment.site / "sglang/srt/models").glob("*.py"):
+        path.write_text("")
+    assert found(llama()) == [("MODEL_ARCHITECTURE_UNKNOWN", "unknown")]
+    llama.config(model_type="new")
+    assert found(llama()) == [("MODEL_TYPE_UNKNOWN", "unknown"), ("MODEL_ARCHITECTURE_UNKNOWN", "unknown")]
+
+
 def test_a_configuration_that_is_refused(llama: Preflight) -> None:
     llama.config(refused=True)
     done = llama()
@@ -247,7 +256,9 @@ def test_tokenizers(llama: Preflight) -> None:
     done = llama()
     assert found(done) == [("TOKENIZER_BROKEN", "fail")]
     assert "Tokenizer class TokenizersBackend does not exist" in done["findings"][0]["detail"]
-    (llama.model / "tokenizer.json").unlink()
+    (llama.model / "tokenizer.json").rename(llama.model / "tekken.json")
+    assert found(llama()) == [], "engines read this one themselves"
+    (llama.model / "tekken.json").unlink()
     assert found(llama()) == [("TOKENIZER_MISSING", "fail")]
     llama.server["arguments"] = {"tokenizer-path": "/srv/models/other"}
     assert found(llama()) == [], "it comes from elsewhere"
@@ -316,8 +327,10 @@ def test_gguf_for_vllm(kimi: Preflight) -> None:
     (kimi.model / "kimi-00001-of-00001.gguf").write_bytes(head + bytes(-len(head) % 32) + bytes(256))
     kimi.environment.write("vllm/model_executor/model_loader/gguf_loader.py", 'if model_type == "cohere": pass\n')
     kimi.environment.write("gguf/constants.py", 'MODEL_ARCH_NAMES: dict = {MODEL_ARCH.LLAMA: "llama"}\n')
+    kimi.environment.write(QUANTISATION, 'METHODS = {"gguf": GGUFConfig}\n')
     done = kimi()
     assert found(done) == [("MODEL_ARCHITECTURE_UNKNOWN", "fail")]
+    assert done["model"]["quantisation"]["form"] == "gguf"
     assert "'Unknown gguf model_type'" in done["findings"][0]["detail"]
     assert done["fit"]["kv"]["bytes_per_token"] == 70272
     kimi.environment.write("gguf/constants.py", 'MODEL_ARCH_NAMES: dict = {MODEL_ARCH.KIMI: "kimi_k25"}\n')
@@ -355,6 +368,14 @@ def test_a_configuration_that_is_none(llama: Preflight, content: str) -> None:
     assert (done["model"], done["fit"]) == ({}, {})
 
 
+def test_an_index_that_tells_less_than_there_is_leaves_the_table(kimi: Preflight) -> None:
+    path = kimi.model / "model.safetensors.index.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "metadata": {"total_size": 1}}))
+    done = kimi()
+    assert (found(done), done["fit"]["verdict"]) == ([], "fits")
+
+
 def test_a_folder_without_anything(llama: Preflight) -> None:
     for path in list(llama.model.iterdir()):
         path.unlink()
@@ -375,6 +396,7 @@ def test_what_is_not_there_is_an_error(llama: Preflight) -> None:
     assert "it has no site-packages" in failed["msg"]
     failed = llama(server={"arguments": {"pipeline-parallel-size": "two"}})
     assert "server argument pipeline-parallel-size is 'two'" in failed["msg"]
+    assert "server.arguments is 'fast'" in llama(server={"arguments": "fast"})["msg"]
 
 
 def test_images_on_sglang_want_a_newer_cudnn(kimi: Preflight) -> None:

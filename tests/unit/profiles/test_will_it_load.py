@@ -9,7 +9,7 @@ from pathlib import Path
 import model_headers
 import pytest
 import yaml
-from ansible.module_utils.slipway.model import config, divide, fit, judge, kv, rules, server, share
+from ansible.module_utils.slipway.model import config, divide, fit, kv, rules, server, share, verdicts
 
 PROFILES = Path(__file__).parents[3] / "profiles"
 SM, MEMORY_MIB, GPUS = 120, 97887, 8
@@ -25,7 +25,7 @@ def test_glm_5(name: str) -> None:
     profile: dict[str, t.Any] = yaml.safe_load((PROFILES / name / "profile.yml").read_text())
     model = config.of(model_headers.GLM_5)
     asked = server.of(profile["engine"], profile["engine_version"], profile["server"])
-    found = judge.identity(model, profile["model"]["type"], profile["model"]["architecture"], name)
+    found = verdicts.identity(model, profile["model"]["type"], profile["model"]["architecture"], name)
     found += divide.findings(model, asked, GPUS, name)
     found += rules.findings(model, asked, kv.stored(model, asked, SM), SM, name)
     held = share.share(model_headers.latent(model_headers.GLM_5), model, asked)

@@ -113,6 +113,23 @@ def test_a_model_of_8b_on_one_gpu(memory_mib: int, verdict: str) -> None:
     assert fit.on_gpus(model, asked, weights, kv.cache(model, asked, 89), memory_mib).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("given", "memory_mib", "reserve"),
+    [
+        # A tenth of the memory, and 117 bytes for each of so many tokens and 4096, in MiB.
+        (2000, 97887, 9789 + 914),
+        (None, 97887, 9789 + 3744),
+        ("2k", 97887, 9789 + 3744),
+        (None, 24576, 2458 + 936),
+    ],
+)
+def test_the_largest_batch_of_vllm(given: t.Any, memory_mib: int, reserve: int) -> None:
+    model = config.of({"model_type": "llama", "hidden_size": 4096})
+    asked = server.of("vllm", "0.16.0", {"arguments": {"max-num-batched-tokens": given}})
+    table = fit.on_gpus(model, asked, share.Share(0, 0, 0, 0, ()), None, memory_mib)
+    assert next(row.mib for row in table.rows if row.name == "reserve") == reserve
+
+
 def test_what_does_not_fit_says_by_how_much() -> None:
     rows = (fit.Row("weights_split", "", 3000), fit.Row("left", "", -900))
     table = fit.Fit("gpu", 8, 2100, rows, kv.Cache("mha", "bf16", MIB, ""), 0, 4096, 0, 4096)

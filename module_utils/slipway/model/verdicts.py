@@ -17,6 +17,8 @@ from .tokenizer import Tokenizer
 KNOWN_FROM = {"glm_moe_dsa": "5.2.0", "kimi_k25": "5.13.0"}
 # Where the tokenizer is elsewhere, the folder's own does not matter.
 TOKENIZER_ELSEWHERE = ("tokenizer", "tokenizer-path", "skip-tokenizer-init")
+# Mistral's own form, which engines read themselves where the folder has no other.
+TEKKEN = "tekken.json"
 LONGEST = 300
 
 
@@ -48,6 +50,9 @@ def model_type(model: Model, registry: Registry | None, answer: Answer, server: 
             return []  # what its code lacks is told by `own_code`
         detail = f"{asked}; neither knows the type, and the repository's own {model.code['AutoConfig']} may not run"
         return [finding("MODEL_CODE_NOT_ALLOWED", model.type, detail)]
+    if registry is None:
+        detail = f"{asked}; transformers does not know it, and the engine's table has another form than is known here"
+        return [finding("MODEL_TYPE_UNKNOWN", model.type, detail, "unknown")]
     first = KNOWN_FROM.get(model.type)
     more = f"; transformers has it from {first} on" if first else ""
     return [finding("MODEL_TYPE_UNKNOWN", model.type, f"{asked}; neither knows it{more}")]
@@ -129,7 +134,7 @@ def tokens(tokenizer: Tokenizer, answer: Answer, server: Server, subject: str) -
     elif tokenizer.code and not server.trust_remote_code and "class" not in told:
         detail = f"its tokenizer is {tokenizer.code} of the repository, which may not run"
         found.append(finding("MODEL_CODE_NOT_ALLOWED", subject, detail))
-    elif "error" in told:
+    elif "error" in told and tokenizer.files != (TEKKEN,):
         detail = f"AutoTokenizer of transformers {answer.transformers} in the environment says: {_short(told['error'])}"
         found.append(finding("TOKENIZER_BROKEN", subject, detail))
     elif told.get("tokens") == 0:
