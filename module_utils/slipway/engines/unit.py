@@ -63,15 +63,19 @@ def started(now: t.Mapping[str, str]) -> float:
 
 
 def journal(unit: str, invocation: str) -> list[Line]:
-    """What one run of the unit wrote and what systemd said of it, with seconds of the monotonic clock; of all runs without an ``invocation``."""
-    argv = ["journalctl", "-o", "json", "-a", "--output-fields=MESSAGE", "--no-pager", "-n", str(_MOST_LINES), "-b"]
-    if invocation:
-        argv += [f"_SYSTEMD_INVOCATION_ID={invocation}", "+", f"INVOCATION_ID={invocation}"]
-    else:
-        argv += ["-u", unit]
-    lines = []
+    """What one run of the unit wrote and what systemd said of it, with seconds of the monotonic clock; of all runs without an ``invocation``.
+
+    Lines of a process that died at once lack the run's id, since journald looks it up after them: they are of the run that systemd spoke of last.
+    """
+    argv = ["journalctl", "-o", "json", "-a", "--output-fields=MESSAGE,_SYSTEMD_INVOCATION_ID,INVOCATION_ID"]
+    argv += ["--no-pager", "-n", str(_MOST_LINES), "-b", "-u", unit]
+    lines, run = [], invocation
     for text in _run(unit, argv).splitlines():
         entry = json.loads(text)
+        # What systemd itself writes has the unit's as INVOCATION_ID, and may have one of its own.
+        run = entry.get("INVOCATION_ID") or entry.get("_SYSTEMD_INVOCATION_ID") or run
+        if invocation and run != invocation:
+            continue
         message = entry.get("MESSAGE") or ""
         if isinstance(message, list):  # bytes, where it holds control characters
             message = bytes(message).decode("utf-8", errors="replace")

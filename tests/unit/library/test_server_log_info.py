@@ -36,13 +36,14 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: t.Callable
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
-    def run(
-        log: list[tuple[float, t.Any]], state: dict[str, str] | None = None, **arguments: t.Any
-    ) -> dict[str, t.Any]:
+    def run(log: list[tuple[t.Any, ...]], state: dict[str, str] | None = None, **arguments: t.Any) -> dict[str, t.Any]:
         now = time.monotonic()
         shown = {**RUNNING, "ExecMainStartTimestampMonotonic": str(int((now - 500) * 1e6)), **(state or {})}
         (tmp_path / "systemctl.says").write_text("".join(f"{name}={value}\n" for name, value in shown.items()))
-        entries = [{"MESSAGE": text, "__MONOTONIC_TIMESTAMP": str(int((now - ago) * 1e6))} for ago, text in log]
+        entries = [
+            {"MESSAGE": text, "__MONOTONIC_TIMESTAMP": str(int((now - ago) * 1e6)), **dict(rest)}
+            for ago, text, *rest in log
+        ]
         (tmp_path / "journalctl.says").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
         return run_module(server_log_info, {"unit": "serve.service", **arguments}, False)
 
@@ -61,7 +62,7 @@ def test_a_start_that_goes_on(look: Look, tmp_path: Path) -> None:
     assert [round(result[name], -1) for name in ("seconds", "phase_seconds", "quiet_seconds")] == [500, 400, 10]
     assert (result["died"], result["hung"], result["findings"]) == ("", False, [])
     assert (result["run_id"], result["restarts"]) == ("1a", 0)
-    assert "_SYSTEMD_INVOCATION_ID=1a + INVOCATION_ID=1a" in (tmp_path / "calls").read_text()
+    assert (tmp_path / "calls").read_text().splitlines()[1].endswith("-b -u serve.service")
 
 
 def test_without_an_engine_there_is_no_phase(look: Look) -> None:
@@ -107,6 +108,18 @@ def test_each_way_to_die(look: Look, state: dict[str, str], arguments: dict[str,
     assert result["findings"][0]["detail"] == f"it {died} while loading weights; its last word: ValueError: odd"
     assert result["log"] == ["llamacpp-server: loading /m", "ValueError: odd"]
     assert result["run_id"] == "1a" or not arguments.get("run_id")
+
+
+def test_the_lines_of_a_run_are_those_between_what_systemd_says_of_it(look: Look) -> None:
+    log = [
+        (99, "Started serve.service - a model.", ("INVOCATION_ID", "0f")),
+        (98, "ValueError: of the run before", ("_SYSTEMD_INVOCATION_ID", "0f")),
+        (9, "Started serve.service - a model.", ("INVOCATION_ID", "1a")),
+        (8, "llamacpp-server: loading /m"),  # a process that is gone when journald looks for its run
+        (7, "serve.service: Failed with result 'exit-code'.", ("INVOCATION_ID", "1a")),
+    ]
+    result = look(log, {"ActiveState": "failed", "Result": "exit-code"}, engine="llamacpp")
+    assert (result["phase"], result["log"]) == ("loading", ["llamacpp-server: loading /m"])
 
 
 def test_the_kernels_kill_is_named(look: Look) -> None:
