@@ -91,6 +91,6 @@ def _findings(
         return [*faults, hung]
     if died and died != unit.ABSENT and not faults:
         last = log_faults.last_error([text for text in texts if not _ROUTINE.search(text)])
-        when = f" while {progress.words}" if progress else ""
-        return [finding("SERVER_DIED", name, f"it {died}{when}" + (f"; its last word: {last}" if last else ""))]
+        parts = [f"while {progress.words}" if progress else "", f"its last word: {last}" if last else ""]
+        return [finding("SERVER_DIED", name, "; ".join(part for part in parts if part))]
     return faults
