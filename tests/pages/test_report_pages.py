@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 MEASURE = (Path(__file__).parent / "measure.js").read_text()
 PAGES = ("healthy", "failed_links", "many_findings", "hostile", "unreachable", "index")
+PAPER = "() => getComputedStyle(document.body).backgroundColor"
 # What is left of A4 between margins of 15 mm, in CSS pixels.
 PRINTED = round(180 / 25.4 * 96)
 
@@ -118,6 +119,7 @@ def test_a_page_can_be_printed(browser: Chromium, pages: dict[str, Path], pictur
     found = browser.value(MEASURE)
     browser.picture(pictures / f"{name}-print.png")
     check(found, PRINTED)
+    assert browser.value(PAPER) == "rgb(255, 255, 255)"
     assert found["uncut"] == []
     # The matrix has no scroller on paper.
     assert [one for one in found["scrollers"] if one["width"][0] > one["width"][1]] == []
@@ -129,11 +131,10 @@ def test_a_page_can_be_printed(browser: Chromium, pages: dict[str, Path], pictur
 
 
 def test_what_is_dark_is_dark(browser: Chromium, pages: dict[str, Path]) -> None:
-    paper = "() => getComputedStyle(document.body).backgroundColor"
     browser.open(pages["healthy"], 1280, 900, dark=True)
-    assert sum(int(part) for part in re.findall(r"\d+", browser.value(paper))[:3]) < 150
+    assert sum(int(part) for part in re.findall(r"\d+", browser.value(PAPER))[:3]) < 150
     browser.open(pages["healthy"], 1280, 900)
-    assert browser.value(paper) == "rgb(255, 255, 255)"
+    assert browser.value(PAPER) == "rgb(255, 255, 255)"
 
 
 def test_the_measure_finds_what_is_wrong(browser: Chromium, tmp_path: Path) -> None:
