@@ -875,26 +875,6 @@ CATALOGUE: dict[str, Fault] = {
         "or take smaller weights; the report has the table",
     ),
     # --- Models and servers ---
-    "MODEL_FILE_MISSING": Fault(
-        "fail",
-        "A file of the model is not there.",
-        "Fetch it with ansible-playbook deploy.yml, which leaves the files that are whole as they are",
-    ),
-    "MODEL_FILE_DAMAGED": Fault(
-        "fail",
-        "A file of the model is not what its maker published, or is torn.",
-        "Fetch it with ansible-playbook deploy.yml, which leaves the files that are whole as they are",
-    ),
-    "MODEL_INDEX_WRONG": Fault(
-        "fail",
-        "The index of the weights and the files beside it contradict each other.",
-        "They are not of one revision, or were published so: name another revision in the profile (model.revision), and deploy again",
-    ),
-    "MODEL_INDEX_INEXACT": Fault(
-        "warn",
-        "The index of the weights does not tell all that lies beside it. Engines load what it names.",
-        "See whether the repository has a revision in which they agree",
-    ),
     "FLAG_UNKNOWN": Fault(
         "fail",
         "The engine has no such argument.",

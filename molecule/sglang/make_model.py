@@ -17,7 +17,9 @@ SENTENCE = ("Tokyo", " is", " the", " capital", " city", " of", " Japan.")
 SPECIAL = ("<|start|>", "<|end|>", "<|answer|>")
 HIDDEN, HEADS, MLP, LAYERS = 320, 5, 64, 2
 END, ANSWER = 1, 2
-TEMPLATE = "<|start|>{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}<|answer|>"
+TEMPLATE = (
+    "<|start|>{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}<|answer|>"
+)
 
 
 def alphabet() -> list[str]:

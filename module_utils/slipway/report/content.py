@@ -28,7 +28,7 @@ def compose(host: str, gathered: Data, run: Data, earlier: t.Sequence[Data]) -> 
     node = gathered.get("node")
     own = [name for name in (node, host) if name]
     failures = [{"host": name, "text": text} for name in own for text in run["failures"].get(name, [])]
-    acceptance = dict(gathered.get("acceptance") or {})
+    acceptance = _acceptance(gathered.get("acceptance") or {})
     elsewhere = [
         {"host": name, "text": text}
         for name, texts in sorted(run["failures"].items())
@@ -106,6 +106,12 @@ def sentence(found: Data, *parts: str) -> str:
     return f"{joined}." if joined else ""
 
 
+def _acceptance(proof: Data) -> dict[str, t.Any]:
+    """The proof. What was skipped, as for an engine that has no all-reduce, is absent because nobody asks for it."""
+    nobody = {"state": "absent", "asked": False}
+    return {key: nobody if isinstance(one, dict) and one.get("skipped") else one for key, one in dict(proof).items()}
+
+
 def _fit(report: Data) -> bool:
     """Fit is what was asked and answered in a run that came to its end; that nothing was found is not enough."""
     proof = report["acceptance"]
@@ -149,5 +155,5 @@ def _next(report: Data) -> list[str]:
         if proof["state"] == "stale":
             told.append(f"{proof['what']}: deploy again when the GPUs are free, so that it is proven anew.")
     if not told and not report["fit"]:
-        told.append("Run deploy.yml: this run made no proof, and found nothing that would be in its way.")
+        told.append("Run deploy.yml: this run made no proof, and nothing that it found says why.")
     return list(dict.fromkeys(told))

@@ -214,7 +214,11 @@ def all_reduce(kept: Data | None) -> list[blocks.Block | None]:
     """One row a size."""
     result = (kept or {}).get("result")
     if not kept or not result:
-        return [blocks.text("Not measured: the profile asks for none." if not kept else "Not measured: not proven.")]
+        return [
+            blocks.text(
+                "Not measured: the profile asks for none." if kept and kept.get("asked") is False else "Not measured."
+            )
+        ]
     verdict = str(result.get("verdict") or "not measured").replace("_", " ")
     past = "No longer proven. It was " if kept["state"] == "stale" else ""
     told = f"{past}{verdict} with NCCL {result.get('nccl_version')} over {len(result.get('ranks') or [])} GPUs, measured {blocks.moment(kept['proven_at'])}."

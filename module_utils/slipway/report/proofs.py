@@ -17,7 +17,7 @@ def rows(report: Data) -> list[dict[str, t.Any]]:
     proof, now = report["acceptance"], report["run"]["ended"]
     return [
         _kept("Links between GPUs", proof.get("links"), "Nobody has copied data between the GPUs"),
-        _kept("All-reduce over the GPUs", proof.get("all_reduce"), "The profile asks for none, or it was not reached"),
+        _kept("All-reduce over the GPUs", proof.get("all_reduce"), "It was not reached"),
         _answers(proof, now),
         _kept("Speed", proof.get("speed"), "No load was put on the server")
         if proof.get("speed")
@@ -54,6 +54,8 @@ def words(kept: Data) -> str:
 
 def _kept(what: str, kept: Data | None, otherwise: str) -> dict[str, t.Any]:
     """One that `proof_record` keeps."""
+    if kept and kept.get("asked") is False:
+        return _row(what, OPEN, text="The profile asks for none.")
     if not kept or kept["state"] == "absent":
         return _row(what, OPEN, text=f"{otherwise}.")
     verdict = (kept.get("result") or {}).get("verdict", "ok")

@@ -15,7 +15,7 @@ from . import content, history, render, sections
 Data = t.Mapping[str, t.Any]
 LATEST = "latest"
 # What the controller itself knows of a host.
-ASKED = ("directory", "node", "vmid", "profile", "summary", "engine", "asked", "consents")
+ASKED = ("directory", "node", "vmid", "profile", "summary", "engine", "asked", "consents", "evidence", "expected")
 
 
 def reports(gathered: t.Mapping[str, Data], run: Data) -> list[dict[str, t.Any]]:

@@ -6,11 +6,7 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-<<<<<<<< HEAD:tests/unit/module_utils/slipway/model/test_loading.py
-from ansible.module_utils.slipway.model import config, loading, server
-========
 from ansible.module_utils.slipway.model import config, server, verdicts
->>>>>>>> pre/main:tests/unit/module_utils/slipway/model/test_verdicts.py
 
 METHODS = {"fp8": 80, "modelopt_fp4": 100, "modelopt": 89, "awq": 75, "awq_marlin": 80, "compressed-tensors": 70}
 NVFP4 = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
@@ -44,22 +40,14 @@ def test_quantisation(told: dict[str, t.Any] | None, declared: str, sm: int, wor
     if told:
         given["quantization_config"] = told
     asked = server.of("sglang", "0.5.9", {"arguments": {"quantization": declared}})
-<<<<<<<< HEAD:tests/unit/module_utils/slipway/model/test_loading.py
-    found = loading.quantised(config.of(given), asked, METHODS, sm, "m")
-========
     found = verdicts.quantised(config.of(given), asked, METHODS, sm, "m")
->>>>>>>> pre/main:tests/unit/module_utils/slipway/model/test_verdicts.py
     assert [(one.id, one.severity) for one in found] == ([("QUANTISATION_UNSUPPORTED", "fail")] if words else [])
     assert not words or words in found[0].detail
 
 
 def test_a_table_that_cannot_be_read_is_unknown() -> None:
     model = config.of({"model_type": "llama", "quantization_config": AWQ})
-<<<<<<<< HEAD:tests/unit/module_utils/slipway/model/test_loading.py
-    found = loading.quantised(model, server.of("sglang", "9.9", {}), {}, 120, "m")
-========
     found = verdicts.quantised(model, server.of("sglang", "9.9", {}), {}, 120, "m")
->>>>>>>> pre/main:tests/unit/module_utils/slipway/model/test_verdicts.py
     assert [one.severity for one in found] == ["unknown"]
 
 
@@ -74,9 +62,5 @@ def test_a_table_that_cannot_be_read_is_unknown() -> None:
 )
 def test_it_is_the_model_that_is_meant(expected: tuple[str, str], words: str) -> None:
     model = config.of({"model_type": "glm_moe_dsa", "architectures": ["GlmMoeDsaForCausalLM"]})
-<<<<<<<< HEAD:tests/unit/module_utils/slipway/model/test_loading.py
-    found = loading.identity(model, *expected, "m")
-========
     found = verdicts.identity(model, *expected, "m")
->>>>>>>> pre/main:tests/unit/module_utils/slipway/model/test_verdicts.py
     assert [one.detail for one in found] == ([words] if words else [])

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import typing as t
+from pathlib import Path
 
 import pytest
 import report_facts as facts
-from ansible.module_utils.slipway.report import content, proofs
+from ansible.module_utils.slipway.report import content, proofs, write
 
 
 def states(gathered: dict[str, t.Any]) -> dict[str, str]:
@@ -85,3 +86,14 @@ def test_answers_are_this_runs_and_an_earlier_proof_is_only_told(state: str, tol
     rows = {row["what"]: row for row in content.compose("infer1", gathered, facts.run(), [])["proofs"]}
     assert rows["Answers"]["text"] == f"All 3 were asked and answered as expected in this run.{told}"
     assert rows["Answers"]["when"] == "2026-12-01T16-07-12Z"
+
+
+def test_an_all_reduce_that_was_skipped_is_none(tmp_path: Path) -> None:
+    gathered = facts.healthy(str(tmp_path))
+    gathered["acceptance"]["all_reduce"] = {
+        "changed": False,
+        "skipped": True,
+        "skip_reason": "Conditional result was False",
+    }
+    assert states(gathered)["All-reduce over the GPUs"] == "not proven"
+    assert write.reports({"infer1": gathered}, facts.run())[0]["fit"] is True
