@@ -86,7 +86,7 @@ def _speed(proof: Data, now: str) -> dict[str, t.Any]:
     measured = proof.get("throughput")
     if not measured:
         return _row("Speed", OPEN, text="No load was put on the server.")
-    rate = measured.get("output_tokens_per_second")
+    rate = blocks.figure(measured.get("output_tokens_per_second"))
     return _row("Speed", PROVEN, now, ["this run"], f"{rate} tokens a second for one request, measured in this run.")
 
 

@@ -97,7 +97,7 @@ def _found(report: Data) -> dict[str, t.Any]:
         "What was found",
         failures,
         blocks.table("Findings, the worst first", ("severity", "what and why", "what to do", "finding"), rows),
-        blocks.text("" if rows else "No finding asks for anything.", f"{good} checks were good." if good else ""),
+        blocks.text("" if rows else "No finding asks for anything.", f"Checks that were good: {good}." if good else ""),
     )
 
 
