@@ -97,6 +97,16 @@ options:
   api_key_file:
     description: File on the guest that holds the API's keys, one a line.
     type: str
+  kernels:
+    description: Tuned settings of the fused-MoE kernel, the text of each file by its name. They are judged, and the engine is told of their folder.
+    type: dict
+    default: {}
+  kernels_directory:
+    description: Folder on the guest for these files.
+    type: str
+  triton_version:
+    description: Release of Triton in the environment, by which SGLang finds them.
+    type: str
   launcher:
     description: Path on the guest of the launch script. llama.cpp needs one, the others for an API key.
     type: str
@@ -161,6 +171,11 @@ launcher:
   description: File name of the launch script that must be on the guest, or null.
   returned: success
   type: str
+kernels:
+  description: Files of tuned settings that must be on the guest, each with C(path) and C(content).
+  returned: success
+  type: list
+  elements: dict
 derived:
   description: Settings that follow from facts, where neither profile nor inventory has them, each with C(setting), C(value), C(why) and C(source).
   returned: success
@@ -206,6 +221,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "links": {"type": "dict", "default": {}},
     # The path of a file, not the key.
     "api_key_file": {"type": "str", "no_log": False},
+    "kernels": {"type": "dict", "default": {}},
+    "kernels_directory": {"type": "str"},
+    "triton_version": {"type": "str"},
     "launcher": {"type": "str"},
 }
 

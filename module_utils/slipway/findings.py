@@ -915,6 +915,22 @@ CATALOGUE: dict[str, Fault] = {
         "The engine's own parser could not be asked about the command line.",
         "Mend what the detail names; where the environment is broken, deploy again, which brings it back to its lock",
     ),
+    "MOE_CONFIG_INVALID": Fault(
+        "fail",
+        "A file of tuned kernel settings is not one that the engine can use.",
+        "Correct it as the detail says, or take it out of the profile's kernels folder",
+    ),
+    "MOE_CONFIG_TOO_LARGE": Fault(
+        "fail",
+        "Tuned kernel settings ask for more shared memory than a block of this GPU has, so that requests of such sizes would end the server.",
+        "Tune on this GPU (playbooks/tune.yml), or lower num_stages or the block sizes for these batch sizes",
+        "sgl-project/sglang#28019",
+    ),
+    "MOE_CONFIG_OTHER_GPU": Fault(
+        "warn",
+        "Tuned kernel settings are for another GPU, and are never looked for on this one.",
+        "Tune on this GPU (playbooks/tune.yml); files are named for the GPU as torch names it",
+    ),
     "SECRET_EXPOSED": Fault(
         "fail",
         "A secret would be readable by everyone on the machine.",

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 from dataclasses import asdict
 
 from ..errors import SlipwayError, cannot, here
-from . import llamacpp, sglang, vllm
+from . import llamacpp, moe_config, sglang, vllm
 from .server import (
     Request,
     ServerPlan,
@@ -33,6 +34,7 @@ def plan(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         request = _request(params)
         check_request(request)
         made = ENGINES[request.engine](request)
+        kernels = _kernels(params, request, made)
     except SlipwayError as error:
         remedy = "Correct it in the profile or the inventory"
         raise cannot("plan", f"server '{params['model_name']}'", here(), str(error), remedy) from None
@@ -45,6 +47,7 @@ def plan(params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "environment_lines": environment_lines(made.environment),
         "unit_section": unit_settings(),
         "launcher": made.launcher,
+        "kernels": kernels,
         "derived": [asdict(one) for one in made.derived],
         "findings": [found.as_dict() for found in made.findings],
     }
@@ -71,6 +74,26 @@ def _capability(params: t.Mapping[str, t.Any]) -> int | None:
     """What the GPUs say, the least of them, else what the profile is for."""
     seen = [gpu["sm"] for gpu in params["gpus"] if isinstance(gpu.get("sm"), int)]
     return min(seen) if seen else params["sm"]
+
+
+def _kernels(params: t.Mapping[str, t.Any], request: Request, made: ServerPlan) -> list[dict[str, str]]:
+    """Tuned settings with their places on the guest; the engine is told of their folder, and what is wrong with them is added to the findings."""
+    variable = moe_config.VARIABLES.get(request.engine)
+    if not params["kernels"] or not variable:
+        return []
+    devices = {str(gpu["name"]) for gpu in request.gpus if gpu.get("name")}
+    if request.engine == "sglang" and not params["triton_version"]:
+        raise SlipwayError("kernels are given without triton_version, by which SGLang finds them")
+    if not params["kernels_directory"]:
+        raise SlipwayError("kernels are given without kernels_directory, their folder on the guest")
+    placed = []
+    for file, content in sorted(params["kernels"].items()):
+        text = content if isinstance(content, str) else json.dumps(content)
+        made.findings.extend(moe_config.check(file, text, request.engine, request.sm, devices))
+        inner = moe_config.place(request.engine, file, params["triton_version"])
+        placed.append({"path": f"{params['kernels_directory']}/{inner}", "content": text})
+    made.environment.setdefault(variable, params["kernels_directory"])
+    return placed
 
 
 def _device_nodes(gpus: list[dict[str, t.Any]]) -> tuple[str, ...]:

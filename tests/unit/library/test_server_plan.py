@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 import pytest
@@ -57,3 +58,41 @@ def test_refuses(run_module: t.Callable[..., dict[str, t.Any]], args: dict[str, 
     assert result["msg"].startswith("Cannot plan server 'm' on ")
     assert f": {cause}" in result["msg"]
     assert result["msg"].endswith("Correct it in the profile or the inventory.")
+
+
+KERNEL = "E=257,N=256,device_name=NVIDIA_X,dtype=fp8_w8a8.json"
+SETTING = {
+    "BLOCK_SIZE_M": 64,
+    "BLOCK_SIZE_N": 128,
+    "BLOCK_SIZE_K": 128,
+    "GROUP_SIZE_M": 1,
+    "num_warps": 4,
+    "num_stages": 3,
+}
+SGLANG = {**ARGS, "engine": "sglang", "engine_version": "0.5.9", "kernels": {KERNEL: json.dumps({"1": SETTING})}}
+
+
+def test_tuned_kernels_are_placed_where_the_engine_finds_them(run_module: t.Callable[..., dict[str, t.Any]]) -> None:
+    args = {**SGLANG, "kernels_directory": "/opt/k", "triton_version": "3.5.1", "gpus": [{"name": "NVIDIA X"}]}
+    result = run_module(server_plan, args)
+    assert result["kernels"] == [
+        {"path": f"/opt/k/configs/triton_3_5_1/{KERNEL}", "content": json.dumps({"1": SETTING})}
+    ]
+    assert "SGLANG_MOE_CONFIG_DIR=/opt/k" in result["environment_lines"]
+    assert result["findings"] == []
+    (found,) = run_module(server_plan, {**args, "gpus": [{"name": "NVIDIA Y"}]})["findings"]
+    assert found["id"] == "MOE_CONFIG_OTHER_GPU"
+
+
+@pytest.mark.parametrize("missing", ["kernels_directory", "triton_version"])
+def test_tuned_kernels_without_a_place_are_refused(run_module: t.Callable[..., dict[str, t.Any]], missing: str) -> None:
+    args = {**SGLANG, "kernels_directory": "/opt/k", "triton_version": "3.5.1"}
+    result = run_module(server_plan, {name: value for name, value in args.items() if name != missing})
+    assert result["rc"] == 1
+    assert f"kernels are given without {missing}" in result["msg"]
+
+
+def test_the_capability_of_the_gpus_goes_before_the_profiles(run_module: t.Callable[..., dict[str, t.Any]]) -> None:
+    args = {**SGLANG, "kernels": {}, "sm": 120, "model_type": "glm_moe_dsa"}
+    assert [one["id"] for one in run_module(server_plan, {**args, "gpus": [{"sm": 90}]})["findings"]] == []
+    assert "FP8_KV_UNSUPPORTED" in [one["id"] for one in run_module(server_plan, args)["findings"]]

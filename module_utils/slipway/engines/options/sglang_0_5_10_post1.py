@@ -12,7 +12,7 @@ skip-tokenizer-init flag
 load-format text auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|mistral|layered|flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer
 model-loader-extra-config text
 trust-remote-code flag
-context-length whole
+context-length size
 is-embedding flag
 enable-multimodal flag
 revision text
@@ -44,11 +44,11 @@ rl-quant-profile text
 mem-fraction-static number
 max-running-requests whole
 max-queued-requests whole
-max-total-tokens whole
+max-total-tokens size
 chunked-prefill-size whole
 prefill-max-requests whole
 enable-dynamic-chunking flag
-max-prefill-tokens whole
+max-prefill-tokens size
 schedule-policy text lpm|random|fcfs|dfs-weight|lof|priority|routing-key
 enable-priority-scheduling flag
 disable-priority-preemption flag
@@ -156,7 +156,7 @@ experts-shared-outer-loras switch
 attention-backend text triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu
 prefill-attention-backend text triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu
 decode-attention-backend text triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu
-sampling-backend text pytorch|flashinfer|ascend
+sampling-backend text ascend|pytorch|flashinfer
 grammar-backend text xgrammar|outlines|llguidance|none
 mm-attention-backend text sdpa|fa3|fa4|triton_attn|ascend_attn|aiter_attn|flashinfer_cudnn
 nsa-prefill-backend text flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm
