@@ -47,7 +47,7 @@ def successors(size: int) -> list[int]:
 
 def tensors(size: int) -> dict[str, tuple[list[int], list[float]]]:
     """Name to shape and values, row by row."""
-    chance = random.Random(0)
+    chance = random.Random(0)  # noqa: S311 - weights that do not matter, the same each time
 
     def noise(rows: int, columns: int) -> tuple[list[int], list[float]]:
         return [rows, columns], [chance.gauss(0, 0.02) for _ in range(rows * columns)]

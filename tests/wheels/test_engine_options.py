@@ -53,10 +53,6 @@ def test_the_engine_takes_the_profiles_command_line(run_module: Run, case: tuple
     words = engine_options.own_parser.arguments(result["argv"], profile["engine"])
     answer = engine_options.own_parser.ask(str(python), profile["engine"], words, engine_options.SECONDS)
     assert answer == {"accepted": True, "said": ""}
-    wrong = engine_options.own_parser.ask(
-        str(python), profile["engine"], [*words, "--nonsense-flag"], engine_options.SECONDS
-    )
-    assert wrong["accepted"] is False and "nonsense" in wrong["said"]
 
 
 def test_the_shipped_table_is_what_the_engine_says(case: tuple[dict[str, t.Any], Path]) -> None:

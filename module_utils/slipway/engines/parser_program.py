@@ -41,8 +41,14 @@ def vllm() -> tuple[argparse.ArgumentParser, list[t.Callable[[t.Any], None]]]:
 
         validate_api_server_args(args)
 
+    def backend_exists(args: t.Any) -> None:
+        # The parser takes any text, and the engine refuses it when it makes its configuration.
+        from vllm.config.attention import AttentionConfig
+
+        AttentionConfig(backend=args.attention_backend)
+
     parser = make_arg_parser(FlexibleArgumentParser(prog="vllm.entrypoints.openai.api_server"))
-    return parser, [validate_parsed_serve_args, parsers_exist]
+    return parser, [validate_parsed_serve_args, parsers_exist, backend_exists]
 
 
 def kind(action: argparse.Action) -> str:
@@ -103,7 +109,7 @@ def parse(
         lines = [line for line in said.getvalue().splitlines() if "error: " in line] or [said.getvalue().strip()]
         return {"accepted": False, "said": lines[-1].partition("error: ")[2] or lines[-1]}
     except Exception as error:  # checks of the engine raise whatever they like
-        return {"accepted": False, "said": f"{type(error).__name__}: {error}"}
+        return {"accepted": False, "said": " ".join(f"{type(error).__name__}: {error}".split())}
     return {"accepted": True, "said": ""}
 
 

@@ -68,7 +68,7 @@ allowed-media-domains text*
 revision text
 code-revision text
 tokenizer-revision text
-max-model-len whole
+max-model-len size
 quantization text
 allow-deprecated-quantization switch
 enforce-eager switch
@@ -139,7 +139,7 @@ worker-cls text
 worker-extension-cls text
 block-size whole 1|8|16|32|64|128|256
 gpu-memory-utilization number
-kv-cache-memory-bytes whole
+kv-cache-memory-bytes size
 swap-space number
 kv-cache-dtype text auto|bfloat16|fp8|fp8_ds_mla|fp8_e4m3|fp8_e5m2|fp8_inc
 num-gpu-blocks-override whole
@@ -185,7 +185,7 @@ cudagraph-metrics switch
 enable-layerwise-nvtx-tracing switch
 enable-mfu-metrics switch
 enable-logging-iteration-details switch
-max-num-batched-tokens whole
+max-num-batched-tokens size
 max-num-seqs whole
 max-num-partial-prefills whole
 max-long-partial-prefills whole
