@@ -9,7 +9,8 @@ from pathlib import Path
 
 import engine_environment
 import pytest
-from test_role_tasks import Part
+from evaluate import evaluate
+from role_part import Part
 
 GIVEN = {
     "profile": "glm-5-nvfp4-sglang",
@@ -59,8 +60,6 @@ def test_tuned_kernels_are_written_and_others_removed(part: Part) -> None:
 
 
 def test_the_profiles_folder_is_read(root: Path, tmp_path: Path) -> None:
-    from evaluate import evaluate
-
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "a=1,b=[128, 128].json").write_text("{}")
     role = root / "roles/inference_server"
