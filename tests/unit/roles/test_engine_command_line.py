@@ -9,7 +9,6 @@ from pathlib import Path
 
 import engine_environment
 import pytest
-from evaluate import evaluate
 from role_part import Part
 
 GIVEN = {
@@ -59,10 +58,14 @@ def test_tuned_kernels_are_written_and_others_removed(part: Part) -> None:
     assert (code, "changed=0" in said) == (0, True), said
 
 
-def test_the_profiles_folder_is_read(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "kernels").mkdir()
-    (tmp_path / "kernels" / "a=1,b=[128, 128].json").write_text("{}")
-    role = root / "roles/inference_server"
-    given = {"slipway_profile_directory": str(tmp_path), "slipway_profile": {"kernels": {"folder": "kernels"}}}
-    assert evaluate("{{ __inference_server_kernels }}", given, role) == {"a=1,b=[128, 128].json": "{}"}
-    assert evaluate("{{ __inference_server_kernels }}", {**given, "slipway_profile": {}}, role) == {}
+def test_the_profiles_tuned_kernels_are_judged(part: Part, root: Path) -> None:
+    folder = part.folder / "catalog" / "tuned"
+    (folder / "kernels").mkdir(parents=True)
+    shipped = (root / "profiles/glm-5-nvfp4-sglang/profile.yml").read_text()
+    (folder / "profile.yml").write_text(f"{shipped}\nkernels: {{folder: kernels, triton: 3.5.1}}\n")
+    (folder / "kernels" / "E=8,N=64,device_name=X,block_shape=[128, 128].json").write_text("{}")
+    given = {**GIVEN, "profile": "tuned", "slipway_catalog": [str(part.folder / "catalog")]}
+    code, said = part("inference_server", "plan", inference_server_venv="/none", **given)
+    assert code == 2, said
+    assert "MOE_CONFIG_INVALID, E=8,N=64,device_name=X,block_shape=[128, 128].json" in said.replace("\n", " ")
+    assert "it holds no batch size" in said.replace("\n", " ")
