@@ -69,3 +69,10 @@ def test_the_profiles_tuned_kernels_are_judged(part: Part, root: Path) -> None:
     assert code == 2, said
     assert "MOE_CONFIG_INVALID, E=8,N=64,device_name=X,block_shape=[128, 128].json" in said.replace("\n", " ")
     assert "it holds no batch size" in said.replace("\n", " ")
+
+
+def test_nothing_is_tuned_without_the_tuner(part: Part) -> None:
+    code, said = part("inference_server", "tune", inference_server_venv="/none", **GIVEN)
+    assert code == 2, said
+    assert "is no checkout of sglang with benchmark/kernels/fused_moe_triton." in said.replace("\n", " ")
+    assert "Set it to one of release 0.5.9 on the controller." in said.replace("\n", " ")
