@@ -185,7 +185,7 @@ class CallbackModule(DefaultCallback):
 
     def _report(self, stats: t.Any, failures: dict[str, list[str]]) -> None:
         """Write a report of each host that has one, and say what it says. A report that cannot be written fails no run."""
-        gathered = {host: known[HANDED_OVER] for host, known in stats.custom.items() if HANDED_OVER in known}
+        gathered = {host: known[HANDED_OVER] for host, known in sorted(stats.custom.items()) if HANDED_OVER in known}
         if not gathered or context.CLIARGS["check"]:
             return
         ended = datetime.now(timezone.utc)
@@ -212,6 +212,9 @@ class CallbackModule(DefaultCallback):
             self._display.display(headline, color=color)
             for line in [*lines, f"The report is {report['path']}"]:
                 self._display.display(self._wrapped(line))
+        if len(written) > 1:
+            pages = sorted({str(Path(known["directory"]) / write.INDEX) for known in gathered.values()})
+            self._display.display(f"All hosts: {', '.join(pages)}")
 
     def _note_change(self, result: t.Any) -> None:
         """Keep which task changed something, for the report."""

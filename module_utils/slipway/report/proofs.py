@@ -32,7 +32,7 @@ def unproven(report: Data) -> list[str]:
     memory = report["memory"].get("verdict", "unknown")
     if memory == "unknown":
         told.append("Memory: whether the model fits into the GPUs was not computed.")
-    if not report["evidence"]:
+    if report["engine"] and not report["evidence"]:  # else the profile was not read
         told.append("The profile brings no evidence: nobody has written down where it ran before.")
     return told
 

@@ -19,7 +19,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 # C0 and C1 but for tab and newline, what turns the direction of text, what is invisible, and lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _MARKDOWN = re.compile(r"([\\`*\[\]<>|~$])|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
-_LINE_START = re.compile(r"^(\s*)([#+=-]|\d+(?=[.)]))")
+_LINE_START = re.compile(r"^([#+=-]+|(\d+)([.)]))(?= |$)")
 
 
 def clean(value: t.Any) -> t.Any:
@@ -34,7 +34,8 @@ def markdown_text(value: t.Any) -> str:
     if isinstance(value, Markup):
         return str(value)
     line = re.sub(r"[ \t\n]+", " ", str(clean(value))).strip()
-    return _LINE_START.sub(r"\1\\\2", _MARKDOWN.sub(lambda found: f"\\{found[0]}", line))
+    shown = _MARKDOWN.sub(lambda found: f"\\{found[0]}", line)
+    return _LINE_START.sub(lambda found: f"{found[2]}\\{found[3]}" if found[2] else f"\\{found[0]}", shown)
 
 
 def html(template: str, **values: t.Any) -> str:

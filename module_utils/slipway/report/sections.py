@@ -106,11 +106,15 @@ def _changed(report: Data) -> dict[str, t.Any]:
         [row["role"], row["task"] + (f" ({row['count']} times)" if row["count"] > 1 else ""), row["on"]]
         for row in report["changed"]
     ]
+    early = report["failures"] or report["elsewhere"]
+    nothing = (
+        "Nothing was changed until the run ended." if early else "Nothing: all that was looked at was as declared."
+    )
     return blocks.section(
         "changed",
         "What was changed",
         blocks.table("Tasks that changed something, in their order", ("role", "what it did", "on"), rows),
-        None if rows else blocks.text("Nothing: all that was looked at was as declared."),
+        None if rows else blocks.text(nothing),
     )
 
 

@@ -13,7 +13,7 @@ from .. import files
 from . import content, history, render, sections
 
 Data = t.Mapping[str, t.Any]
-LATEST = "latest"
+LATEST, INDEX = "latest", "index.html"
 # What the controller itself knows of a host.
 ASKED = ("directory", "node", "vmid", "profile", "summary", "engine", "asked", "consents", "evidence", "expected")
 
@@ -54,7 +54,7 @@ def index(directory: Path, run: Data) -> None:
         fit=sum(host["verdict"] == content.FIT for host in hosts),
         count=len(hosts),
     )
-    files.replace(directory / "index.html", page)
+    files.replace(directory / INDEX, page)
 
 
 def _write(folder: Path, report: Data) -> None:

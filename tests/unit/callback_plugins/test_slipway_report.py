@@ -139,6 +139,8 @@ def test_each_guest_has_a_report_with_what_was_changed_by_whom(fleet: Fleet) -> 
         "Guest": "the inventory",
     }
     assert f"The report is {fleet.folder}/reports/infer1/" in shown
+    assert shown.index("infer1 is NOT fit") < shown.index("infer2 is NOT fit")
+    assert f"All hosts: {fleet.folder}/reports/index.html" in shown
     # A report is no change, and a node has none of its own.
     assert {one.name for one in (fleet.folder / "reports").iterdir()} == {"index.html", "infer1", "infer2"}
     assert fleet.folder.joinpath("reports/index.html").read_text().count("/latest/report.html") == 2

@@ -5,7 +5,7 @@ import typing as t
 
 import pytest
 import report_facts as facts
-from ansible.module_utils.slipway.report import content
+from ansible.module_utils.slipway.report import content, sections
 
 STOPPED = "Cannot serve on 'infer1': P2P_CORRUPT, 0000:83:00.0 -> 0000:03:00.0: Data does not arrive. Set iommu=pt."
 
@@ -117,3 +117,13 @@ def test_the_terminal_gets_headline_links_and_what_is_wrong() -> None:
         "Links between GPUs: proven 2026-12-01 13:00 UTC (3 hours ago). This rests on boot, kernel, command line, driver, GPUs, ACS redirect, device nodes.",
         "fail X, a: Broken. Mend it.",
     ]
+
+
+def test_that_nothing_was_changed_is_no_praise_where_the_run_ended_early() -> None:
+    for failures, said in (
+        ({}, "Nothing: all that"),
+        ({"infer1": ["Cannot."]}, "Nothing was changed until the run ended."),
+    ):
+        report = compose(facts.healthy(), failures=failures)
+        changed = next(part for part in sections.page(report) if part["name"] == "changed")
+        assert changed["blocks"][0]["text"].startswith(said)

@@ -51,7 +51,7 @@ def test_what_is_kept_has_the_state_that_it_has(state: str, verdict: str, told: 
 
 
 def test_nothing_is_proven_where_nothing_was_looked_at() -> None:
-    report = content.compose("infer1", {"directory": "/reports"}, facts.run(), [])
+    report = content.compose("infer1", {"directory": "/reports", "engine": "sglang 0.5.9"}, facts.run(), [])
     assert {row["state"] for row in report["proofs"]} == {"not proven"}
     assert "The profile brings no evidence: nobody has written down where it ran before." in report["unproven"]
     assert "Memory: whether the model fits into the GPUs was not computed." in report["unproven"]
