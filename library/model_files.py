@@ -217,9 +217,11 @@ def run(params: dict[str, t.Any], check_mode: bool) -> dict[str, t.Any]:
             survey = keep.look(place, source, "all" if full else "known" if place.record.exists() else "size")
             keep.foresee(place, source, survey)
             return _result(place, source, survey)
-        survey = keep.look(place, source)
-        if not full and survey.whole and survey.record and survey.record == survey.recorded(source.wanted):
-            return _result(place, source, survey)
+        # Without a record all of it is hashed, which is done once, below.
+        if place.record.exists() and not full:
+            survey = keep.look(place, source)
+            if survey.whole and survey.record == survey.recorded(source.wanted):
+                return _result(place, source, survey)
         with keep.alone(place):
             survey = keep.look(place, source, "all" if full else "known")
             began = _result(place, source, survey)

@@ -183,6 +183,8 @@ def _failure(said: dict[str, t.Any], hub: Hub, place: Place, file: File) -> Slip
     fault = _REFUSALS.get(said["error"], "HUB_UNREACHABLE")
     if said["error"] == "OSError" and "No space left" in said["text"]:
         fault, cause = "MODEL_STORE_FULL", f"no space is left, and {have}"
+    elif said["error"] == "ValueError" and "too large" in said["text"]:
+        cause = f"{file.path} has {size_words(file.size)}, and what is over 50 GB the hub gives through Xet alone, which is not used"
     elif said["status"]:
         cause = f"the hub answers {said['status']} {said['code']}".rstrip() + f"; {have}"
     else:

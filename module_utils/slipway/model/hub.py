@@ -68,8 +68,11 @@ class Hub:
             with reach.open(asking, timeout=self.timeout_seconds) as answer:
                 return str(answer.read(MOST_BYTES).decode("utf-8", "replace"))
         except index.HTTPError as error:
-            if 300 <= error.code < 400:
+            if 300 <= error.code < 400 and method == "HEAD":
                 return ""  # it leads to another server, which has the file
+            if 300 <= error.code < 400:
+                cause = f"it leads on to {error.headers.get('Location', 'elsewhere')}, and the token is meant for one server"
+                raise self._fault("HUB_UNREACHABLE", cause) from None
             raise self._refused(error, revision) from None
         except (OSError, HTTPException, ValueError) as error:
             fault, cause = index.explain(error, proxied=bool(self.source.proxy))

@@ -131,7 +131,8 @@ def _has(place: Place, record: Record, file: File) -> bool:
 def foresee(place: Place, source: Source, survey: Survey) -> None:
     """Stop at what would fail, before the first byte. Raises ``SlipwayError``, ``OSError``."""
     if survey.todo and source.hub is not None:
-        source.hub.may_fetch(survey.listing.commit, survey.todo[0].path)
+        # The largest: of a gated repository some small ones are for everybody.
+        source.hub.may_fetch(survey.listing.commit, max(survey.todo, key=lambda file: file.size).path)
     elif survey.todo and source.folder is not None:
         folder.check(source.folder)
         _sound(source.folder)
@@ -202,6 +203,9 @@ def _parent_made(target: Path, path: str) -> Path:
 def finish(place: Place, source: Source, survey: Survey) -> list[Finding]:
     """Look whether the files are sound together, record them, and bring the folder to its place. Raises ``SlipwayError``, ``OSError``."""
     findings = _sound(survey.target)
+    if survey.target == place.folder and survey.record == survey.recorded(source.wanted):
+        _tidy(place)
+        return findings  # writing the same again would look like a new model to who watches the folder
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     store.write_record(survey.target / store.RECORD, replace(survey.recorded(source.wanted), when=when))
     if survey.target != place.folder:
