@@ -187,3 +187,28 @@ def test_what_a_profile_must_say(
     variables = {"profile": "tiny", "slipway_profile": {"model": given}, "model_store_source": {}}
     found = evaluate("{{ __model_store_wrong }}", variables, root / "roles/model_store")
     assert found == [] if words is None else words in found[0]
+
+
+def test_guests_of_a_node_want_one_revision_in_a_folder(root: Path) -> None:
+    def guest(node: str, path: str, revision: str) -> dict[str, t.Any]:
+        return {
+            "gpu_container_node": node,
+            "slipway_profile": {"model": {"repository": NAME, "path": path, "revision": revision}},
+        }
+
+    hosts = {
+        "infer1": guest("pve1", "tiny", "v1"),
+        "infer2": guest("pve1", "tiny", "v2"),
+        "infer3": guest("pve2", "tiny", "v2"),
+        "infer4": guest("pve1", "other", "v2"),
+        "infer5": guest("pve1", "tiny", "v1"),
+        "infer6": {"gpu_container_node": "pve1"},
+    }
+    variables = {
+        **hosts["infer1"],
+        "hostvars": hosts,
+        "ansible_play_hosts_all": list(hosts),
+        "model_store_node": "pve1",
+    }
+    found = evaluate("{{ __model_store_rivals }}", variables, root / "roles/model_store")
+    assert found == [f"infer2 ({NAME} at v2)"]
