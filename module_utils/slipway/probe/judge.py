@@ -89,7 +89,8 @@ def _soup(text: str) -> str:
         (words.odd_share(prose), words.ODD_SHARE, "of its words are none (too long, without vowels, capitals inside)"),
         (words.signs_share(prose), words.SIGNS_SHARE, "of it is signs"),
     )
-    return next((f"{share:.0%} {what}" for share, limit, what in measures if share > limit), "")
+    salad = "it is words in no order, glued together and without signs" if words.is_salad(prose) else ""
+    return next((f"{share:.0%} {what}" for share, limit, what in measures if share > limit), salad)
 
 
 def _not_it(said: Said, case: Case, turn: Turn) -> Finding | None:
