@@ -23,6 +23,7 @@ _PROPERTIES = (
     "ExecMainStartTimestampMonotonic",
     "ExecMainCode",
     "ExecMainStatus",
+    "Job",
 )
 ABSENT = "does not exist"
 _TIMEOUT_SECONDS = 30
@@ -46,7 +47,7 @@ def ended(now: t.Mapping[str, str], restarts: int | None, invocation: str) -> st
     how = f"result {result}"
     if now.get("ExecMainCode") in _HOW:
         how += f", {_HOW[now['ExecMainCode']]} {now.get('ExecMainStatus', '')}"
-    if now.get("ActiveState") in ("failed", "inactive"):
+    if now.get("ActiveState") in ("failed", "inactive") and now.get("Job", "0") in ("", "0"):  # no start is waiting
         return f"is not running, {how}"
     count = int(now.get("NRestarts") or 0)
     # Between two starts the result is that of the last; after a restart only the count and the invocation tell.

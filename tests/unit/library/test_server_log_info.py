@@ -129,6 +129,10 @@ def test_the_kernels_kill_is_named(look: Look) -> None:
     assert ids(result) == ["SERVER_OOM_KILLED"]
 
 
+def test_one_whose_start_is_waiting_is_not_dead(look: Look) -> None:
+    assert look([], {"ActiveState": "inactive", "Job": "812"}, engine="vllm")["died"] == ""
+
+
 def test_a_unit_that_does_not_exist(look: Look) -> None:
     result = look([], {"LoadState": "not-found", "ActiveState": "inactive"}, engine="vllm")
     assert (result["died"], result["findings"]) == ("does not exist", [])
