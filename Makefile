@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Each target does its own set-up. `make` alone lists them.
-.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract gpu-check bench docs lock patch-new clean
+.PHONY: help demo rig test test-full lint unit molecule chaos-deploy pve-contract gpu-check bench docs options lock patch-new clean
 PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 help: ## this list
@@ -50,6 +50,10 @@ docs: ## docs/findings.md from the catalogue, docs/breakages.md from the last ru
 	@tools/setup python
 	@python tools/findings_doc.py > docs/findings.md
 	@[ ! -e build/breakages.json ] || python tools/breakages.py page
+
+options: ## the tables of engines' options, asked of the engines in environments of the profiles' locks (a download of 5 GB each; PROFILE=name for one)
+	@tools/setup dev
+	@python tools/engine_options.py write $(PROFILE)
 
 lock: ## requirements*.lock from requirements*.in; with PROFILE=name the lock of that profile (its name, or its folder)
 	@tools/setup dev
