@@ -30,6 +30,21 @@ def profiles() -> dict[str, dict[str, t.Any]]:
     return {name: profile for name, profile in found.items() if profile["engine"] in own_parser.MODULES}
 
 
+def interpreter(version: str) -> str:
+    """A Python of this version: the machine's, one of pyenv's that is not switched on, else the version, which uv downloads."""
+    places = [
+        f"python{version}",
+        *sorted(map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))),
+    ]
+    for place in places:
+        try:
+            subprocess.run([place, "-c", ""], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):  # pyenv's own stand-ins end with an error
+            continue
+        return place
+    return version
+
+
 def environment(name: str, profile: dict[str, t.Any]) -> Path:
     """The interpreter of the profile's environment: the one that SLIPWAY_ENGINE_<PROFILE> names, else built from its lock."""
     given = os.environ.get("SLIPWAY_ENGINE_" + re.sub(r"[^A-Z0-9]", "_", name.upper()))
@@ -39,8 +54,8 @@ def environment(name: str, profile: dict[str, t.Any]) -> Path:
     lock = ROOT / "profiles" / name / profile["stack"]["lock"]
     if not done.exists() or done.read_text() != lock.read_text():
         uv = Path(sys.executable).parent / "uv"
-        version = profile["stack"]["target"]["python"]
-        subprocess.run([uv, "venv", "--quiet", "--clear", "--no-project", "--python", version, venv], check=True)
+        python = interpreter(profile["stack"]["target"]["python"])
+        subprocess.run([uv, "venv", "--quiet", "--clear", "--no-project", "--python", python, venv], check=True)
         sync = [uv, "pip", "sync", "--quiet", "--require-hashes", "--python", venv / "bin" / "python", lock]
         subprocess.run(sync, check=True)
         done.write_text(lock.read_text())
