@@ -66,7 +66,8 @@ def table(python: Path, engine: str) -> str:
     """The table that the engine's own parser gives."""
     answer = own_parser.ask(str(python), engine, None, SECONDS)
     return options.write(
-        options.Option(tuple(one["names"]), one["kind"], one["many"], tuple(one["choices"]))
+        # Sorted, since engines take some choices from sets, whose order is another in each run.
+        options.Option(tuple(one["names"]), one["kind"], one["many"], tuple(sorted(one["choices"])))
         for one in answer["options"]
     )
 

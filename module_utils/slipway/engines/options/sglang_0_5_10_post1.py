@@ -9,7 +9,7 @@ tokenizer-path text
 tokenizer-mode text auto|slow
 tokenizer-worker-num whole
 skip-tokenizer-init flag
-load-format text auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|mistral|layered|flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer
+load-format text auto|bitsandbytes|dummy|fastsafetensors|flash_rl|gguf|layered|mistral|npcache|private|pt|remote|remote_instance|runai_streamer|safetensors|sharded_state
 model-loader-extra-config text
 trust-remote-code flag
 context-length size
@@ -30,10 +30,10 @@ ssl-certfile text
 ssl-ca-certs text
 ssl-keyfile-password text
 enable-ssl-refresh flag
-dtype text auto|half|float16|bfloat16|float|float32
-quantization text awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|modelslim|quark_int4fp8_moe
+dtype text auto|bfloat16|float|float16|float32|half
+quantization text auto-round|awq|awq_marlin|bitsandbytes|compressed-tensors|fp8|gguf|gptq|gptq_marlin|marlin|modelopt|modelopt_fp4|modelopt_fp8|modelopt_mixed|modelslim|moe_wna16|mxfp4|mxfp8|petit_nvfp4|qoq|quark_int4fp8_moe|w4afp8|w8a8_fp8|w8a8_int8
 quantization-param-path text
-kv-cache-dtype text auto|fp8_e5m2|fp8_e4m3|bf16|bfloat16|fp4_e2m1
+kv-cache-dtype text auto|bf16|bfloat16|fp4_e2m1|fp8_e4m3|fp8_e5m2
 enable-fp32-lm-head flag
 modelopt-quant text
 modelopt-checkpoint-restore-path text
@@ -49,7 +49,7 @@ chunked-prefill-size whole
 prefill-max-requests whole
 enable-dynamic-chunking flag
 max-prefill-tokens size
-schedule-policy text lpm|random|fcfs|dfs-weight|lof|priority|routing-key
+schedule-policy text dfs-weight|fcfs|lof|lpm|priority|random|routing-key
 enable-priority-scheduling flag
 disable-priority-preemption flag
 default-priority-value whole
@@ -61,7 +61,7 @@ page-size whole
 hybrid-kvcache-ratio deprecated
 swa-full-tokens-ratio number
 disable-hybrid-swa-memory flag
-radix-eviction-policy text lru|lfu|slru
+radix-eviction-policy text lfu|lru|slru
 enable-prefill-delayer flag
 prefill-delayer-max-delay-passes whole
 prefill-delayer-token-usage-low-watermark number
@@ -96,7 +96,7 @@ log-level text
 log-level-http text
 log-requests flag
 log-requests-level whole 0|1|2|3
-log-requests-format text text|json
+log-requests-format text json|text
 log-requests-target text*
 uvicorn-access-log-exclude-prefixes text*
 crash-dump-folder text
@@ -130,12 +130,12 @@ hf-chat-template-name text
 completion-template text
 file-storage-path text
 enable-cache-report flag
-reasoning-parser text deepseek-r1|deepseek-v3|glm45|gpt-oss|kimi|kimi_k2|mimo|qwen3|qwen3-thinking|minimax|minimax-append-think|step3|step3p5|mistral|nemotron_3|interns1
-tool-call-parser text deepseekv3|deepseekv31|deepseekv32|glm|glm45|glm47|gpt-oss|kimi_k2|lfm2|llama3|mimo|mistral|pythonic|qwen|qwen25|qwen3_coder|step3|step3p5|minimax-m2|trinity|interns1|hermes|gigachat3
+reasoning-parser text deepseek-r1|deepseek-v3|glm45|gpt-oss|interns1|kimi|kimi_k2|mimo|minimax|minimax-append-think|mistral|nemotron_3|qwen3|qwen3-thinking|step3|step3p5
+tool-call-parser text deepseekv3|deepseekv31|deepseekv32|gigachat3|glm|glm45|glm47|gpt-oss|hermes|interns1|kimi_k2|lfm2|llama3|mimo|minimax-m2|mistral|pythonic|qwen|qwen25|qwen3_coder|step3|step3p5|trinity
 tool-server text
-sampling-defaults text openai|model
+sampling-defaults text model|openai
 data-parallel-size,dp-size whole
-load-balance-method text auto|round_robin|follow_bootstrap_room|total_requests|total_tokens
+load-balance-method text auto|follow_bootstrap_room|round_robin|total_requests|total_tokens
 prefill-round-robin-balance deprecated
 dist-init-addr,nccl-init-addr text
 nnodes whole
@@ -145,40 +145,40 @@ preferred-sampling-params json
 enable-lora flag
 enable-lora-overlap-loading flag
 max-lora-rank whole
-lora-target-modules text* q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj|qkv_proj|gate_up_proj|embed_tokens|lm_head|all
+lora-target-modules text* all|down_proj|embed_tokens|gate_proj|gate_up_proj|k_proj|lm_head|o_proj|q_proj|qkv_proj|up_proj|v_proj
 lora-paths text*
 max-loras-per-batch whole
 max-loaded-loras whole
-lora-eviction-policy text lru|fifo
-lora-backend text triton|csgmv|ascend|torch_native
-max-lora-chunk-size whole 16|32|64|128
+lora-eviction-policy text fifo|lru
+lora-backend text ascend|csgmv|torch_native|triton
+max-lora-chunk-size whole 128|16|32|64
 experts-shared-outer-loras switch
-attention-backend text triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu
-prefill-attention-backend text triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu
-decode-attention-backend text triton|torch_native|flex_attention|nsa|cutlass_mla|fa3|fa4|flashinfer|flashmla|trtllm_mla|trtllm_mha|dual_chunk_flash_attn|aiter|wave|intel_amx|ascend|intel_xpu
-sampling-backend text ascend|pytorch|flashinfer
-grammar-backend text xgrammar|outlines|llguidance|none
-mm-attention-backend text sdpa|fa3|fa4|triton_attn|ascend_attn|aiter_attn|flashinfer_cudnn
-nsa-prefill-backend text flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm
-nsa-decode-backend text flashmla_sparse|flashmla_kv|flashmla_auto|fa3|tilelang|aiter|trtllm
-fp8-gemm-backend text auto|deep_gemm|flashinfer_trtllm|flashinfer_cutlass|flashinfer_deepgemm|cutlass|triton|aiter
+attention-backend text aiter|ascend|cutlass_mla|dual_chunk_flash_attn|fa3|fa4|flashinfer|flashmla|flex_attention|intel_amx|intel_xpu|nsa|torch_native|triton|trtllm_mha|trtllm_mla|wave
+prefill-attention-backend text aiter|ascend|cutlass_mla|dual_chunk_flash_attn|fa3|fa4|flashinfer|flashmla|flex_attention|intel_amx|intel_xpu|nsa|torch_native|triton|trtllm_mha|trtllm_mla|wave
+decode-attention-backend text aiter|ascend|cutlass_mla|dual_chunk_flash_attn|fa3|fa4|flashinfer|flashmla|flex_attention|intel_amx|intel_xpu|nsa|torch_native|triton|trtllm_mha|trtllm_mla|wave
+sampling-backend text ascend|flashinfer|pytorch
+grammar-backend text llguidance|none|outlines|xgrammar
+mm-attention-backend text aiter_attn|ascend_attn|fa3|fa4|flashinfer_cudnn|sdpa|triton_attn
+nsa-prefill-backend text aiter|fa3|flashmla_auto|flashmla_kv|flashmla_sparse|tilelang|trtllm
+nsa-decode-backend text aiter|fa3|flashmla_auto|flashmla_kv|flashmla_sparse|tilelang|trtllm
+fp8-gemm-backend text aiter|auto|cutlass|deep_gemm|flashinfer_cutlass|flashinfer_deepgemm|flashinfer_trtllm|triton
 fp4-gemm-backend text auto|cutlass|flashinfer_cudnn|flashinfer_cutlass|flashinfer_trtllm
 disable-flashinfer-autotune flag
-speculative-algorithm text EAGLE|EAGLE3|NEXTN|STANDALONE|NGRAM
+speculative-algorithm text EAGLE|EAGLE3|NEXTN|NGRAM|STANDALONE
 speculative-draft-model-path,speculative-draft-model text
 speculative-draft-model-revision text
-speculative-draft-load-format text auto|pt|safetensors|npcache|dummy|sharded_state|gguf|bitsandbytes|mistral|layered|flash_rl|remote|remote_instance|fastsafetensors|private|runai_streamer
+speculative-draft-load-format text auto|bitsandbytes|dummy|fastsafetensors|flash_rl|gguf|layered|mistral|npcache|private|pt|remote|remote_instance|runai_streamer|safetensors|sharded_state
 speculative-num-steps whole
 speculative-eagle-topk whole
 speculative-num-draft-tokens whole
 speculative-accept-threshold-single number
 speculative-accept-threshold-acc number
 speculative-token-map text
-speculative-attention-mode text prefill|decode
+speculative-attention-mode text decode|prefill
 speculative-draft-attention-backend text
-speculative-moe-runner-backend text auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass
-speculative-moe-a2a-backend text none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer
-speculative-draft-model-quantization text awq|fp8|mxfp8|gptq|marlin|gptq_marlin|awq_marlin|bitsandbytes|gguf|modelopt|modelopt_fp8|modelopt_fp4|modelopt_mixed|petit_nvfp4|w8a8_int8|w8a8_fp8|moe_wna16|qoq|w4afp8|mxfp4|auto-round|compressed-tensors|modelslim|quark_int4fp8_moe|unquant
+speculative-moe-runner-backend text auto|cutlass|deep_gemm|flashinfer_cutedsl|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_trtllm|flashinfer_trtllm_routed|triton|triton_kernel
+speculative-moe-a2a-backend text ascend_fuseep|deepep|flashinfer|mooncake|mori|nixl|none
+speculative-draft-model-quantization text auto-round|awq|awq_marlin|bitsandbytes|compressed-tensors|fp8|gguf|gptq|gptq_marlin|marlin|modelopt|modelopt_fp4|modelopt_fp8|modelopt_mixed|modelslim|moe_wna16|mxfp4|mxfp8|petit_nvfp4|qoq|quark_int4fp8_moe|unquant|w4afp8|w8a8_fp8|w8a8_int8
 speculative-ngram-min-bfs-breadth whole
 speculative-ngram-max-bfs-breadth whole
 speculative-ngram-match-type text BFS|PROB
@@ -186,13 +186,13 @@ speculative-ngram-max-trie-depth whole
 speculative-ngram-capacity whole
 enable-multi-layer-eagle flag
 expert-parallel-size,ep-size,ep whole
-moe-a2a-backend text none|deepep|mooncake|nixl|mori|ascend_fuseep|flashinfer
-moe-runner-backend text auto|deep_gemm|triton|triton_kernel|flashinfer_trtllm|flashinfer_trtllm_routed|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_cutedsl|cutlass
-flashinfer-mxfp4-moe-precision text default|bf16
+moe-a2a-backend text ascend_fuseep|deepep|flashinfer|mooncake|mori|nixl|none
+moe-runner-backend text auto|cutlass|deep_gemm|flashinfer_cutedsl|flashinfer_cutlass|flashinfer_mxfp4|flashinfer_trtllm|flashinfer_trtllm_routed|triton|triton_kernel
+flashinfer-mxfp4-moe-precision text bf16|default
 enable-flashinfer-allreduce-fusion flag
 enforce-disable-flashinfer-allreduce-fusion flag
 enable-aiter-allreduce-fusion flag
-deepep-mode text normal|low_latency|auto
+deepep-mode text auto|low_latency|normal
 ep-num-redundant-experts whole
 ep-dispatch-algorithm text
 init-expert-location text
@@ -206,26 +206,26 @@ expert-distribution-recorder-buffer-size whole
 enable-expert-distribution-metrics flag
 deepep-config text
 moe-dense-tp-size whole
-elastic-ep-backend text none|mooncake|nixl
+elastic-ep-backend text mooncake|nixl|none
 enable-elastic-expert-backup flag
 mooncake-ib-device text
 max-mamba-cache-size whole
-mamba-ssm-dtype text float32|bfloat16|float16
+mamba-ssm-dtype text bfloat16|float16|float32
 mamba-full-memory-ratio number
-mamba-scheduler-strategy text auto|no_buffer|extra_buffer
+mamba-scheduler-strategy text auto|extra_buffer|no_buffer
 mamba-track-interval whole
-mamba-backend text triton|flashinfer
-linear-attn-backend text triton|cutedsl|flashinfer
-linear-attn-decode-backend text triton|cutedsl|flashinfer
-linear-attn-prefill-backend text triton|cutedsl|flashinfer
+mamba-backend text flashinfer|triton
+linear-attn-backend text cutedsl|flashinfer|triton
+linear-attn-decode-backend text cutedsl|flashinfer|triton
+linear-attn-prefill-backend text cutedsl|flashinfer|triton
 enable-hierarchical-cache flag
 hicache-ratio number
 hicache-size whole
 hicache-write-policy text write_back|write_through|write_through_selective
 hicache-io-backend text direct|kernel|kernel_ascend
 hicache-mem-layout text layer_first|page_first|page_first_direct|page_first_kv_split|page_head
-hicache-storage-backend text file|mooncake|hf3fs|nixl|aibrix|dynamic|eic
-hicache-storage-prefetch-policy text best_effort|wait_complete|timeout
+hicache-storage-backend text aibrix|dynamic|eic|file|hf3fs|mooncake|nixl
+hicache-storage-prefetch-policy text best_effort|timeout|wait_complete
 hicache-storage-backend-extra-config text
 enable-hisparse flag
 hisparse-config text
@@ -324,8 +324,8 @@ debug-tensor-dump-output-folder text
 debug-tensor-dump-layers whole*
 debug-tensor-dump-input-file text
 debug-tensor-dump-inject text
-disaggregation-mode text null|prefill|decode
-disaggregation-transfer-backend text mooncake|nixl|ascend|fake|mori
+disaggregation-mode text decode|null|prefill
+disaggregation-transfer-backend text ascend|fake|mooncake|mori|nixl
 disaggregation-bootstrap-port whole
 disaggregation-ib-device text
 disaggregation-decode-enable-offload-kvcache flag
@@ -333,7 +333,7 @@ num-reserved-decode-tokens whole
 disaggregation-decode-polling-interval whole
 encoder-only flag
 language-only flag
-encoder-transfer-backend text zmq_to_scheduler|zmq_to_tokenizer|mooncake
+encoder-transfer-backend text mooncake|zmq_to_scheduler|zmq_to_tokenizer
 encoder-urls text*
 enable-adaptive-dispatch-to-encoder flag
 custom-weight-loader text*
@@ -341,7 +341,7 @@ weight-loader-disable-mmap flag
 remote-instance-weight-loader-seed-instance-ip text
 remote-instance-weight-loader-seed-instance-service-port whole
 remote-instance-weight-loader-send-weights-group-ports json
-remote-instance-weight-loader-backend text transfer_engine|nccl|modelexpress
+remote-instance-weight-loader-backend text modelexpress|nccl|transfer_engine
 remote-instance-weight-loader-start-seed-via-transfer-engine flag
 engine-info-bootstrap-port whole
 modelexpress-config text

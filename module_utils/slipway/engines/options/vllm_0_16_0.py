@@ -137,7 +137,7 @@ ray-workers-use-nsight switch
 disable-custom-all-reduce switch
 worker-cls text
 worker-extension-cls text
-block-size whole 1|8|16|32|64|128|256
+block-size whole 1|128|16|256|32|64|8
 gpu-memory-utilization number
 kv-cache-memory-bytes size
 swap-space number
@@ -169,7 +169,7 @@ skip-mm-profiling switch
 video-pruning-rate number
 enable-lora switch
 max-loras whole
-max-lora-rank whole 1|8|16|32|64|128|256|320|512
+max-lora-rank whole 1|128|16|256|32|320|512|64|8
 lora-dtype text auto|bfloat16|float16
 enable-tower-connector-lora switch
 max-cpu-loras whole
@@ -178,7 +178,7 @@ default-mm-loras json
 specialize-active-lora switch
 show-hidden-metrics-for-version text
 otlp-traces-endpoint text
-collect-detailed-traces text* all|model|worker|None|model,worker|model,all|worker,model|worker,all|all,model|all,worker
+collect-detailed-traces text* None|all|all,model|all,worker|model|model,all|model,worker|worker|worker,all|worker,model
 kv-cache-metrics switch
 kv-cache-metrics-sample number
 cudagraph-metrics switch

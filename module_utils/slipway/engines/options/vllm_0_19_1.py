@@ -180,7 +180,7 @@ video-pruning-rate number
 mm-tensor-ipc text direct_rpc|torch_shm
 enable-lora switch
 max-loras whole
-max-lora-rank whole 1|8|16|32|64|128|256|320|512
+max-lora-rank whole 1|128|16|256|32|320|512|64|8
 lora-dtype text auto|bfloat16|float16
 enable-tower-connector-lora switch
 max-cpu-loras whole
@@ -190,7 +190,7 @@ default-mm-loras json
 specialize-active-lora switch
 show-hidden-metrics-for-version text
 otlp-traces-endpoint text
-collect-detailed-traces text* all|model|worker|None|model,worker|model,all|worker,model|worker,all|all,model|all,worker
+collect-detailed-traces text* None|all|all,model|all,worker|model|model,all|model,worker|worker|worker,all|worker,model
 kv-cache-metrics switch
 kv-cache-metrics-sample number
 cudagraph-metrics switch

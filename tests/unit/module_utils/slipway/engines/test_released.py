@@ -67,8 +67,8 @@ def test_the_environment_has_what_compiles_at_run_time() -> None:
         (
             SGLANG,
             {"moe-runner-backend": "flashinfer_cutlas"},
-            "argument --moe-runner-backend cannot be 'flashinfer_cutlas': it is one of auto, deep_gemm, triton, triton_kernel, flashinfer_trtllm, "
-            "flashinfer_cutlass, flashinfer_mxfp4, flashinfer_cutedsl, cutlass; the nearest is flashinfer_cutlass",
+            "argument --moe-runner-backend cannot be 'flashinfer_cutlas': it is one of auto, cutlass, deep_gemm, flashinfer_cutedsl, flashinfer_cutlass, "
+            "flashinfer_mxfp4, flashinfer_trtllm, triton, triton_kernel; the nearest is flashinfer_cutlass",
         ),
         (SGLANG, {"mem-fraction-static": "much"}, "argument --mem-fraction-static must be a number, not 'much'"),
         (SGLANG, {"max-running-requests": 1.5}, "argument --max-running-requests must be a whole number, not '1.5'"),
@@ -145,7 +145,7 @@ def test_what_the_tables_say() -> None:
     assert sglang and vllm
     assert sglang["model"].names == ("model-path", "model")
     assert sglang["nsa-prefill-backend"].choices == (
-        *("flashmla_sparse", "flashmla_kv", "flashmla_auto", "fa3", "tilelang", "aiter", "trtllm"),
+        *("aiter", "fa3", "flashmla_auto", "flashmla_kv", "flashmla_sparse", "tilelang", "trtllm"),
     )
     assert "cutlass" not in sglang["fp4-gemm-backend"].choices
     later = options.known("sglang", "0.5.10.post1")
