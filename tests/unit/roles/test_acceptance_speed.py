@@ -63,10 +63,8 @@ def test_what_is_told(told: t.Any, given: dict[str, t.Any], speed: t.Any, lacks:
         ({"__inference_server_started": SKIPPED}, False),
     ],
 )
-def test_a_server_that_this_run_has_started_serves_nobody_yet(
-    told: t.Any, given: dict[str, t.Any], fresh: bool
-) -> None:
-    assert told("__acceptance_fresh", **given) is fresh
+def test_a_server_that_this_run_has_started_serves_nobody_yet(root: Path, given: dict[str, t.Any], fresh: bool) -> None:
+    assert evaluate("{{ inference_server_was_started }}", given, root / "roles/inference_server") is fresh
 
 
 @pytest.mark.parametrize(
