@@ -184,6 +184,8 @@ def call_uv(
         **source.uv_environment(),
         "UV_PYTHON_DOWNLOADS": "never",
         "NO_COLOR": "1",
+        # Else it breaks its sentences where the caller's terminal ends.
+        "COLUMNS": "10000",
         "UV_NO_PROGRESS": "1",
         **more_environment,
     }

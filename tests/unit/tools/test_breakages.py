@@ -21,6 +21,7 @@ LOOKS = {
     "find",
     "import_role",
     "import_tasks",
+    "model_preflight",
     "include_role",
     "include_tasks",
     "include_vars",
@@ -46,6 +47,8 @@ KEYWORDS |= {
     "delay",
     "throttle",
     "module_defaults",
+    "async",
+    "poll",
 }
 
 
