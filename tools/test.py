@@ -21,12 +21,13 @@ STAGE = ROOT / "build" / "ansible_collections" / "slipway" / "slipway"
 # others then change, break and refuse on what it made; `repair` deploys before it breaks.
 SCENARIOS = {
     "molecule": ["deploy", "check_mode", "secrets", "acceptance", "preflight", "proxmox", "links", "patches", "audit"],
-    "repair": ["repair", "verify", "places", "server_faults", "secure_boot"],
+    "repair": ["repair", "verify", "server_faults"],
 }
-# What takes longer than a run of CI should: all that is broken by hand, the real stack of SGLang, two hosts with three guests, nodes that
-# reboot, a guest that was there before, drivers that change or come from packages, each role by itself.
+# What takes longer than a run of CI should: all that is broken by hand, places with a proxy or no network, Secure Boot, the real stack of
+# SGLang, two hosts with three guests, nodes that reboot, a guest that was there before, drivers that change or come from packages, each
+# role by itself.
 MORE_SCENARIOS = {
-    "repair": ["repair"],
+    "repair": ["repair", "places", "secure_boot"],
     "sglang": ["sglang"],
     "fleet": ["fleet"],
     "reboots": ["reboots"],
