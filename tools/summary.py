@@ -50,7 +50,7 @@ def coherence(answers: list[dict]) -> list[str]:
         fault = ": ".join(part for part in (answer.get("finding"), answer.get("cause")) if part) or "wrong"
         lines += [
             f"  {'ok ' if answer['passed'] else 'NOT'} {one_line(answer['case'])}{'' if answer['passed'] else f' ({one_line(fault)})'}",
-            f"      {one_line(answer['question'])}",
+            f"      {one_line((answer.get('turns') or [answer])[-1]['question'])}",  # that which the answer is to
             f"      > {one_line(answer['answer']) or '(nothing)'}",
         ]
     return lines
