@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import typing as t
@@ -60,6 +61,12 @@ def environment(name: str, profile: dict[str, t.Any]) -> Path:
         subprocess.run(sync, check=True)
         done.write_text(lock.read_text())
     return venv / "bin" / "python"
+
+
+def remove(name: str) -> None:
+    """Take the environment away that was built for a profile; what uv keeps builds it again in a minute."""
+    (CACHE / f"{name}.lock").unlink(missing_ok=True)
+    shutil.rmtree(CACHE / name, ignore_errors=True)
 
 
 def table(python: Path, engine: str) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each profile's environment, built from its lock, and the parser of the engine in it: the shipped tables, and the command lines.
 
-Each stack is a download of 5 GB and 10 GB on disk, below the cache of Slipway. ``make test-full`` runs it (SLIPWAY_WHEELS=1). SLIPWAY_ENGINE_<PROFILE>, in capitals and with
-an underscore for all else, names an environment that is there.
+Each stack is a download of 5 GB and 10 GB on disk while it is looked at. ``make test-full`` runs it (SLIPWAY_WHEELS=1). SLIPWAY_ENGINE_<PROFILE>, in capitals and with an
+underscore for all else, names an environment that is there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ Run = t.Callable[..., dict[str, t.Any]]
 PROFILES = engine_options.profiles()
 GPUS = [{"bus_id": f"0000:{number + 1}1:00.0", "numa_node": number // 4, "sm": 120} for number in range(8)]
 PAIRS = [{"path_class": one, "can_access": True, "integrity": "intact"} for one in ("NODE", "SYS")]
-pytestmark = pytest.mark.skipif("SLIPWAY_WHEELS" not in os.environ, reason="whole stacks: SLIPWAY_WHEELS=1")
+pytestmark = pytest.mark.skipif(not os.environ.get("SLIPWAY_WHEELS"), reason="whole stacks: SLIPWAY_WHEELS=1")
 
 
-@pytest.fixture(params=PROFILES)
-def case(request: pytest.FixtureRequest) -> tuple[dict[str, t.Any], Path]:
+@pytest.fixture(scope="module", params=PROFILES)
+def case(request: pytest.FixtureRequest) -> t.Iterator[tuple[dict[str, t.Any], Path]]:
     profile = PROFILES[request.param]
-    return profile, engine_options.environment(request.param, profile)
+    yield profile, engine_options.environment(request.param, profile)
+    engine_options.remove(request.param)
 
 
 def planned(run_module: Run, profile: dict[str, t.Any], **options: t.Any) -> dict[str, t.Any]:
