@@ -57,7 +57,7 @@ def test_what_was_asked_and_who_decided_it(root: Path) -> None:
         ("Guest", 101, "the inventory"),
         ("GPUs", "0000:03:00.0, 0000:04:00.0", "the inventory"),
         ("Driver", "580.105.08", "the inventory"),
-        ("Port", 8000, "Slipway's default"),
+        ("Port", "8000", "Slipway's default"),
     ]
     assert (told["engine"], told["summary"], len(told["evidence"])) == ("llamacpp 1.2", "A model", 1)
 
